@@ -21,16 +21,16 @@ func Main(m *testing.M) { os.Exit(Code(m.Run())) }
 
 // Code returns the exit code of tests that are over with a code and have cleaned up: theirs, or 1 where they passed and a goroutine stays behind.
 func Code(code int) int {
-	if code == 0 && left(os.Stderr, leaves) > 0 {
+	if code == 0 && countLeaks(os.Stderr, leaves) > 0 {
 		return 1
 	}
 	return code
 }
 
-// left waits until no goroutine of ours is left but the one that asks, or for so long, and writes what those do that stay. It tells how many do.
-func left(out io.Writer, most time.Duration) int {
+// countLeaks waits until no goroutine of ours is left but the one that asks, or for so long, and writes what those do that stay. It tells how many do.
+func countLeaks(out io.Writer, most time.Duration) int {
 	for deadline := time.Now().Add(most); ; time.Sleep(10 * time.Millisecond) {
-		stay := others()
+		stay := listOtherStacks()
 		if len(stay) > 0 && time.Now().Before(deadline) {
 			continue
 		}
@@ -41,8 +41,8 @@ func left(out io.Writer, most time.Duration) int {
 	}
 }
 
-// others returns the stacks of our goroutines but for the one that asks, which comes first.
-func others() []string {
+// listOtherStacks returns the stacks of our goroutines but for the one that asks, which comes first.
+func listOtherStacks() []string {
 	buf := make([]byte, 4<<20)
 	all := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
 	var out []string

@@ -16,10 +16,10 @@ func TestStaysBehind(t *testing.T) { //nolint:paralleltest // a test beside it w
 		defer close(ended)
 		<-end
 	}()
-	require.Equal(t, 1, left(&out, time.Millisecond), out.String())
+	require.Equal(t, 1, countLeaks(&out, time.Millisecond), out.String())
 	require.Contains(t, out.String(), "leaktest.TestStaysBehind.func1")
 	close(end)
 	<-ended
 	out.Reset()
-	require.Zero(t, left(&out, time.Minute), out.String())
+	require.Zero(t, countLeaks(&out, time.Minute), out.String())
 }

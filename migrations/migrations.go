@@ -32,14 +32,14 @@ func Version() int64 { return steps[len(steps)-1].Version }
 func Update(version int64) []Script {
 	out := steps[max(version-Oldest(), 0):]
 	if version == 0 {
-		out = read("schema")
+		out = readScripts("schema")
 		out[len(out)-1].Version = Version()
 	}
-	return append(append(slices.Clone(out), read("functions")...), read("views")...)
+	return append(append(slices.Clone(out), readScripts("functions")...), readScripts("views")...)
 }
 
-// read returns the files of a folder, sorted by name. They are in the program: an error is a broken one.
-func read(dir string) []Script {
+// readScripts returns the files of a folder, sorted by name. They are in the program: an error is a broken one.
+func readScripts(dir string) []Script {
 	entries, err := files.ReadDir(dir)
 	if err != nil {
 		panic(err)
@@ -58,7 +58,7 @@ func read(dir string) []Script {
 
 // readSteps returns the steps, whose files begin with their versions: 039_readable.sql.
 func readSteps() []Script {
-	out := read("steps")
+	out := readScripts("steps")
 	for i := range out {
 		number, _, _ := strings.Cut(path.Base(out[i].Name), "_")
 		version, err := strconv.ParseInt(number, 10, 64)

@@ -13,11 +13,11 @@ import (
 func TestDefinitionsMayBeAppliedAgain(t *testing.T) {
 	t.Parallel()
 	creates := regexp.MustCompile(`(?m)^CREATE .*$`)
-	for _, view := range read("views") {
+	for _, view := range readScripts("views") {
 		name := strings.TrimSuffix(path.Base(view.Name), ".sql")
 		require.Equal(t, []string{"CREATE OR REPLACE VIEW evictrail_v1." + name + " AS"}, creates.FindAllString(view.SQL, -1), view.Name)
 	}
-	for _, function := range read("functions") {
+	for _, function := range readScripts("functions") {
 		for _, line := range creates.FindAllString(function.SQL, -1) {
 			require.True(t, strings.HasPrefix(line, "CREATE OR REPLACE FUNCTION evictrail."), "%s: %s", function.Name, line)
 		}

@@ -27,12 +27,12 @@ RETURNING term`
 // Append records facts of one cluster and derives what they mean. It returns the facts that were new, in the order given, and how rows changed, also with an
 // error: of what was committed before it. See the package comment for its errors.
 func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) (trail.News, error) {
-	recorded, err := s.record(ctx, cluster, facts, nil)
+	recorded, err := s.recordFacts(ctx, cluster, facts, nil)
 	if err != nil {
 		return trail.News{}, err
 	}
-	news := recorded.news()
-	s.tool(cluster).hand(recorded)
+	news := recorded.buildNews()
+	s.ensureToolDeriver(cluster).addRecording(recorded)
 	_, derived, err := s.deriveByHand(ctx, cluster, lastSeen(recorded.facts), nil)
 	news.Add(derived)
 	return news, err
@@ -60,8 +60,8 @@ func (s *Store) Rederive(ctx context.Context, cluster string) (int, error) {
 	return s.DeriveStale(ctx, cluster, nil)
 }
 
-// tool returns the deriver of a cluster for tools of this process: what it holds in memory is good as long as nobody begins another term.
-func (s *Store) tool(cluster string) *deriver {
+// ensureToolDeriver returns the deriver of a cluster for tools of this process: what it holds in memory is good as long as nobody begins another term.
+func (s *Store) ensureToolDeriver(cluster string) *deriver {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tools[cluster] == nil {
@@ -73,7 +73,7 @@ func (s *Store) tool(cluster string) *deriver {
 // deriveByHand derives all that waits, as of a time or of when the cluster was last seen, in a term of its own. Where a leader ends that, it waits until that has
 // derived the rest.
 func (s *Store) deriveByHand(ctx context.Context, cluster string, now time.Time, done func(subjects int)) (count int, news trail.News, err error) {
-	d := s.tool(cluster)
+	d := s.ensureToolDeriver(cluster)
 	d.using.Lock()
 	defer d.using.Unlock()
 	d.asOf(now)
@@ -83,7 +83,7 @@ func (s *Store) deriveByHand(ctx context.Context, cluster string, now time.Time,
 				return count, news, err
 			}
 		}
-		n, brought, err := catchUp(ctx, d.tick, func(n int) {
+		n, brought, err := catchUp(ctx, d.deriveNextBatch, func(n int) {
 			if done != nil {
 				done(count + n)
 			}
@@ -105,7 +105,7 @@ func (s *Store) deriveByHand(ctx context.Context, cluster string, now time.Time,
 
 // leadByHand begins a term of a tool.
 func (s *Store) leadByHand(ctx context.Context, d *deriver) error {
-	d.reset()
+	d.resetFold()
 	return s.DB.InTx(ctx, "begin a term", func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, leadByHandQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "holder": toolHolder}).Scan(&d.term)
 	})

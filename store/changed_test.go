@@ -21,8 +21,8 @@ type changed struct {
 	At  time.Time
 }
 
-// changes returns when each row of the views that tell it came or changed, by view and what it says.
-func changes(t *testing.T, s *store.Store) map[string]time.Time {
+// loadChangeTimes returns when each row of the views that tell it came or changed, by view and what it says.
+func loadChangeTimes(t *testing.T, s *store.Store) map[string]time.Time {
 	t.Helper()
 	out := map[string]time.Time{}
 	for _, v := range trail.Views() {
@@ -49,11 +49,11 @@ func TestChangedAt(t *testing.T) {
 	half := len(facts) / 2
 	_, err := s.Append(t.Context(), "c1", facts[:half])
 	require.NoError(t, err)
-	before := changes(t, s)
+	before := loadChangeTimes(t, s)
 	last := slices.MaxFunc(slices.Collect(maps.Values(before)), time.Time.Compare)
 	_, err = s.Append(t.Context(), "c1", facts[half:])
 	require.NoError(t, err)
-	after := changes(t, s)
+	after := loadChangeTimes(t, s)
 	stayed, changed := 0, 0
 	for row, at := range after {
 		if was, same := before[row]; same {
@@ -79,5 +79,5 @@ func TestChangedAt(t *testing.T) {
 
 	_, err = s.Rederive(t.Context(), "c1")
 	require.NoError(t, err)
-	require.Equal(t, after, changes(t, s), "everything is derived anew, and nothing changes")
+	require.Equal(t, after, loadChangeTimes(t, s), "everything is derived anew, and nothing changes")
 }

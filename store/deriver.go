@@ -83,8 +83,8 @@ func portionAfter(portion int, took time.Duration, bytes int, more bool) int {
 	return portion
 }
 
-// hand hands over what was recorded.
-func (d *deriver) hand(r recording) {
+// addRecording hands over what was recorded.
+func (d *deriver) addRecording(r recording) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range r.facts {
@@ -107,7 +107,7 @@ func (d *deriver) hand(r recording) {
 			h.Since = f.OccurredAt
 		}
 		d.handed[f.Subject] = h
-		d.see(f.ObservedAt)
+		d.advanceNow(f.ObservedAt)
 	}
 }
 
@@ -118,8 +118,8 @@ func (d *deriver) asOf(at time.Time) {
 	d.now = at
 }
 
-// see notes that the cluster was seen up to a time.
-func (d *deriver) see(at time.Time) {
+// advanceNow notes that the cluster was seen up to a time.
+func (d *deriver) advanceNow(at time.Time) {
 	if at.After(d.now) {
 		d.now = at
 	}
@@ -140,8 +140,8 @@ WHERE cluster = @cluster
   AND next_at IS NOT NULL`
 )
 
-// poll reads what is dirty, the first ones, how far the cluster was seen, and what could not be derived; the first time also what is due when.
-func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
+// loadDirty reads what is dirty, the first ones, how far the cluster was seen, and what could not be derived; the first time also what is due when.
+func (d *deriver) loadDirty(ctx context.Context) ([]fold.Dirty, error) {
 	var out []fold.Dirty
 	var alive time.Time
 	var frozenTo *time.Time
@@ -189,7 +189,7 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 	d.began, d.failing, d.frozenTo = true, failing, frozenTo
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.see(alive.UTC())
+	d.advanceNow(alive.UTC())
 	return out, nil
 }
 
@@ -207,16 +207,16 @@ func eachSubject(take func(trail.Subject, pgx.CollectableRow) error) func(pgx.Ro
 	})
 }
 
-// tick derives what waits, a portion of it where that is much. It returns how many subjects that were, and what changed, also with an error; more reports whether
+// deriveNextBatch derives what waits, a portion of it where that is much. It returns how many subjects that were, and what changed, also with an error; more reports whether
 // something is left.
-func (d *deriver) tick(ctx context.Context) (count int, news trail.News, more bool, err error) {
+func (d *deriver) deriveNextBatch(ctx context.Context) (count int, news trail.News, more bool, err error) {
 	d.ticking.Lock()
 	defer d.ticking.Unlock()
-	marks, err := d.poll(ctx)
+	marks, err := d.loadDirty(ctx)
 	if err != nil {
 		return 0, news, false, err
 	}
-	batch, more := d.batch(marks)
+	batch, more := d.buildBatch(marks)
 	if len(batch.Dirty) == 0 {
 		return 0, news, more, nil
 	}
@@ -228,7 +228,7 @@ func (d *deriver) tick(ctx context.Context) (count int, news trail.News, more bo
 	}
 	began := time.Now()
 	d.left = false
-	news, err = d.write(ctx, batch)
+	news, err = d.foldAndFlush(ctx, batch)
 	if err != nil {
 		return 0, news, false, err
 	}
@@ -236,34 +236,34 @@ func (d *deriver) tick(ctx context.Context) (count int, news trail.News, more bo
 	return len(batch.Dirty), news, more || d.left, d.store.countGrown(ctx, len(batch.Dirty))
 }
 
-// write folds a batch and writes what that changes. What fails for what a subject is leaves that subject out.
-func (d *deriver) write(ctx context.Context, b fold.Batch) (news trail.News, err error) {
+// foldAndFlush folds a batch and writes what that changes. What fails for what a subject is leaves that subject out.
+func (d *deriver) foldAndFlush(ctx context.Context, b fold.Batch) (news trail.News, err error) {
 	var changes *fold.Changes
-	err = guard(ctx, deriveWithin, func(ctx context.Context) (err error) {
+	err = runGuarded(ctx, deriveWithin, func(ctx context.Context) (err error) {
 		if changes, err = d.fold.Fold(ctx, b); err != nil {
 			return err
 		}
-		return d.flush(ctx, changes, false)
+		return d.flushChanges(ctx, changes, false)
 	})
 	if err == nil {
-		d.adopt(changes)
+		d.updateDue(changes)
 		return changes.News, nil
 	}
-	d.reset()
+	d.resetFold()
 	if ctx.Err() != nil || !pg.MayBeOfRecord(err) {
 		return news, err
 	}
 	if changes != nil && !errors.Is(err, context.DeadlineExceeded) { // writing failed: rows by themselves
-		err = guard(ctx, deriveWithin, func(ctx context.Context) error { return d.flush(ctx, changes, true) })
+		err = runGuarded(ctx, deriveWithin, func(ctx context.Context) error { return d.flushChanges(ctx, changes, true) })
 		if err == nil || ctx.Err() != nil || !pg.MayBeOfRecord(err) {
 			return changes.News, err
 		}
 	}
-	return d.isolate(ctx, b, err)
+	return d.isolateFailure(ctx, b, err)
 }
 
-// adopt notes when the subjects that were derived are due again.
-func (d *deriver) adopt(c *fold.Changes) {
+// updateDue notes when the subjects that were derived are due again.
+func (d *deriver) updateDue(c *fold.Changes) {
 	d.left = d.left || len(c.Deferred) > 0
 	for s, at := range c.Due {
 		if at.IsZero() {
@@ -277,19 +277,19 @@ func (d *deriver) adopt(c *fold.Changes) {
 	}
 }
 
-// forget drops everything from memory, also what was handed over: the database may not have it.
-func (d *deriver) forget() {
+// resetAll drops everything from memory, also what was handed over: the database may not have it.
+func (d *deriver) resetAll() {
 	d.ticking.Lock()
 	defer d.ticking.Unlock()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.handed)
 	d.facts = 0
-	d.reset()
+	d.resetFold()
 }
 
-// reset drops what was folded from memory.
-func (d *deriver) reset() {
+// resetFold drops what was folded from memory.
+func (d *deriver) resetFold() {
 	d.fold.Reset()
 	d.began = false
 }
@@ -309,8 +309,8 @@ func (d *deriver) deferNodes(more bool) bool {
 	return true
 }
 
-// batch puts together what is to be folded. more reports whether something is left.
-func (d *deriver) batch(marks []fold.Dirty) (b fold.Batch, more bool) {
+// buildBatch puts together what is to be folded. more reports whether something is left.
+func (d *deriver) buildBatch(marks []fold.Dirty) (b fold.Batch, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	room := d.portion

@@ -98,9 +98,9 @@ func (e *RewoundError) Unwrap() error { return pg.ErrUnavailable }
 // errUnacknowledged ends a transaction of a database that does not know what it had acknowledged.
 var errUnacknowledged = errors.New("the database has lost what it acknowledged")
 
-// acknowledge counts a write that has what this replica saw up to a time, and returns its number, for acknowledged once it is committed. The error of the batch is
+// queueAcknowledgement counts a write that has what this replica saw up to a time, and returns its number, for acknowledged once it is committed. The error of the batch is
 // errUnacknowledged where the database has lost something.
-func (c *ClusterStore) acknowledge(batch *pgx.Batch, at time.Time, seq *int64) {
+func (c *ClusterStore) queueAcknowledgement(batch *pgx.Batch, at time.Time, seq *int64) {
 	of := pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica, "at": at, "known": c.acked.Load()}
 	batch.Queue(acknowledgeQuery, of).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(seq)
@@ -111,8 +111,8 @@ func (c *ClusterStore) acknowledge(batch *pgx.Batch, at time.Time, seq *int64) {
 	})
 }
 
-// rewound returns an error of a write, and as a *RewoundError where the database has lost something.
-func (c *ClusterStore) rewound(ctx context.Context, err error) error {
+// explainRewind returns an error of a write, and as a *RewoundError where the database has lost something.
+func (c *ClusterStore) explainRewind(ctx context.Context, err error) error {
 	if !errors.Is(err, errUnacknowledged) {
 		return err
 	}
@@ -124,8 +124,8 @@ func (c *ClusterStore) rewound(ctx context.Context, err error) error {
 	return &RewoundError{From: from.UTC()}
 }
 
-// acknowledged notes that a write was committed.
-func (c *ClusterStore) acknowledged(seq int64) {
+// advanceAcknowledged notes that a write was committed.
+func (c *ClusterStore) advanceAcknowledged(seq int64) {
 	for {
 		known := c.acked.Load()
 		if seq <= known || c.acked.CompareAndSwap(known, seq) {
@@ -138,7 +138,7 @@ func (c *ClusterStore) acknowledged(seq int64) {
 func (c *ClusterStore) Rewind() {
 	c.acked.Store(0)
 	if d := c.deriver.Load(); d != nil {
-		d.forget()
+		d.resetAll()
 	}
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()

@@ -105,8 +105,8 @@ func (s *Store) reportFailed(failed []DeriveFailure) {
 	}
 }
 
-// panicked returns what was recovered of a panic as an error; nil for none.
-func panicked(what any) error {
+// newPanicError returns what was recovered of a panic as an error; nil for none.
+func newPanicError(what any) error {
 	if what == nil {
 		return nil
 	}
@@ -116,17 +116,17 @@ func panicked(what any) error {
 // deriveWithin is how long one step may take. It is far longer than anything takes.
 const deriveWithin = 30 * time.Second
 
-// guard runs what derives within a time of its own. A panic is an error.
-func guard(ctx context.Context, within time.Duration, derive func(context.Context) error) (err error) {
+// runGuarded runs what derives within a time of its own. A panic is an error.
+func runGuarded(ctx context.Context, within time.Duration, derive func(context.Context) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	defer func() { err = cmp.Or(err, panicked(recover())) }()
+	defer func() { err = cmp.Or(err, newPanicError(recover())) }()
 	return derive(ctx)
 }
 
-// isolate folds a batch that failed for what one of its subjects is: in halves, until that one is alone and left out. While the database takes nothing that others
+// isolateFailure folds a batch that failed for what one of its subjects is: in halves, until that one is alone and left out. While the database takes nothing that others
 // write, that is the error.
-func (d *deriver) isolate(ctx context.Context, b fold.Batch, cause error) (news trail.News, err error) {
+func (d *deriver) isolateFailure(ctx context.Context, b fold.Batch, cause error) (news trail.News, err error) {
 	for i := range b.Dirty { // what was in memory is gone
 		b.Dirty[i].Facts = nil
 	}
@@ -134,7 +134,7 @@ func (d *deriver) isolate(ctx context.Context, b fold.Batch, cause error) (news 
 		for _, some := range [][]fold.Dirty{b.Dirty[:n/2], b.Dirty[n/2:]} {
 			half := b
 			half.Dirty = some
-			brought, err := d.write(ctx, half)
+			brought, err := d.foldAndFlush(ctx, half)
 			news.Add(brought)
 			if err != nil {
 				return news, err
@@ -142,7 +142,7 @@ func (d *deriver) isolate(ctx context.Context, b fold.Batch, cause error) (news 
 		}
 		return news, nil
 	}
-	if err := d.store.probe(ctx, d.cluster); err != nil {
+	if err := d.store.probeWrites(ctx, d.cluster); err != nil {
 		return news, errors.Join(cause, err)
 	}
 	one := b.Dirty[0]
@@ -150,5 +150,5 @@ func (d *deriver) isolate(ctx context.Context, b fold.Batch, cause error) (news 
 	if !one.Due {
 		c.Clean[one.Subject] = one.Version
 	}
-	return news, d.flush(ctx, c, false)
+	return news, d.flushChanges(ctx, c, false)
 }

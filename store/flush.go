@@ -51,15 +51,15 @@ ORDER BY n.subject
 ON CONFLICT (cluster, subject) DO UPDATE SET dirty_since = least(s.dirty_since, excluded.dirty_since)`
 )
 
-// flush writes what a fold brought, in one transaction of a term. Its error is ErrDeposed where the term has ended. Where it fails for what a row is, careful
+// flushChanges writes what a fold brought, in one transaction of a term. Its error is ErrDeposed where the term has ended. Where it fails for what a row is, careful
 // writes the rows of each subject by themselves, and leaves out the subjects for which that fails. Those that had failed before and are derived now are no failures
 // any more.
-func (d *deriver) flush(ctx context.Context, c *fold.Changes, careful bool) error {
+func (d *deriver) flushChanges(ctx context.Context, c *fold.Changes, careful bool) error {
 	var failed []DeriveFailure
 	err := d.store.DB.InTx(ctx, "write derived rows", func(tx pgx.Tx) error {
 		failed = nil
 		var batch pgx.Batch
-		fence(&batch, d.cluster, d.term)
+		queueTermFence(&batch, d.cluster, d.term)
 		if !careful {
 			if err := queueRows(&batch, d.cluster, c); err != nil {
 				return err

@@ -46,9 +46,9 @@ WHERE a.what IS NULL
 // sameWithin is how far apart, at the most, replicas see one change.
 const sameWithin = time.Hour
 
-// unrecorded returns those of some facts that say something new, with what counters grew that was not counted yet (trail.Fresh). Until the transaction ends no other
+// filterUnrecorded returns those of some facts that say something new, with what counters grew that was not counted yet (trail.Fresh). Until the transaction ends no other
 // replica records.
-func unrecorded(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) ([]trail.Fact, error) {
+func filterUnrecorded(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) ([]trail.Fact, error) {
 	var subjects, kinds, uids, whats, versions []string
 	var since []time.Time
 	var listed []bool

@@ -26,9 +26,9 @@ ON CONFLICT (cluster) DO UPDATE SET
 RETURNING term`
 )
 
-// lead begins the next term of a cluster. It waits for the transactions in which the one before derives, and ends that term. Where that was another
+// beginTerm begins the next term of a cluster. It waits for the transactions in which the one before derives, and ends that term. Where that was another
 // program, everything is to be derived again: its rules may be others.
-func (s *Store) lead(ctx context.Context, cluster, holder, program string) (term int64, err error) {
+func (s *Store) beginTerm(ctx context.Context, cluster, holder, program string) (term int64, err error) {
 	err = s.DB.InTx(ctx, "begin a term", func(tx pgx.Tx) error {
 		stop, err := s.endBlockers(ctx, tx)
 		if err != nil {
@@ -98,8 +98,8 @@ func (e *deposedError) Error() string {
 // Is reports that it is ErrDeposed.
 func (e *deposedError) Is(err error) bool { return err == pg.ErrDeposed }
 
-// fence makes sure for the length of a transaction that a term is the latest.
-func fence(batch *pgx.Batch, cluster string, term int64) {
+// queueTermFence makes sure for the length of a transaction that a term is the latest.
+func queueTermFence(batch *pgx.Batch, cluster string, term int64) {
 	batch.Queue(termQuery, pgx.StrictNamedArgs{"cluster": cluster}).QueryRow(func(row pgx.Row) error {
 		var latest int64
 		var holder string
@@ -118,7 +118,7 @@ func fence(batch *pgx.Batch, cluster string, term int64) {
 // Lead begins a term in which this replica derives, as this version of the program does and by these thresholds of loops. It ends with Follow, or when another replica begins
 // one: then what would derive gives ErrDeposed once.
 func (c *ClusterStore) Lead(ctx context.Context, program string, thresholds trail.Thresholds) error {
-	term, err := c.store.lead(ctx, c.cluster, c.replica, program)
+	term, err := c.store.beginTerm(ctx, c.cluster, c.replica, program)
 	if err != nil {
 		return err
 	}
@@ -139,14 +139,14 @@ func (c *ClusterStore) Leads() bool { return c.deriver.Load() != nil }
 // CatchUp derives all that waits: what was recorded, and what followers, imports, older versions and other thresholds left. Only the leader does: the others get
 // ErrDeposed. It returns how many subjects that were, and what it brought; done, which may be nil, is called with how many there were so far.
 func (c *ClusterStore) CatchUp(ctx context.Context, done func(subjects int)) (int, trail.News, error) {
-	return catchUp(ctx, c.tick, done)
+	return catchUp(ctx, c.deriveInTerm, done)
 }
 
 // CatchUpTo is CatchUp as of a time, where that is later than when the cluster was last seen.
 func (c *ClusterStore) CatchUpTo(ctx context.Context, at time.Time) (trail.News, error) {
 	if d := c.deriver.Load(); d != nil {
 		d.mu.Lock()
-		d.see(at)
+		d.advanceNow(at)
 		d.mu.Unlock()
 	}
 	_, news, err := c.CatchUp(ctx, nil)
@@ -172,24 +172,24 @@ const tickEvery = 100 * time.Millisecond
 
 // KeepUp derives a portion of what waits, for who calls it again and again, each time when it has rested for as long as this tells.
 func (c *ClusterStore) KeepUp(ctx context.Context) (news trail.News, rest time.Duration, err error) {
-	_, news, more, err := c.tick(ctx)
+	_, news, more, err := c.deriveInTerm(ctx)
 	if !more {
 		rest = tickEvery
 	}
 	return news, rest, err
 }
 
-// tick is deriver.tick in the term of this replica. A tool that derived meanwhile ended it: then it begins another.
-func (c *ClusterStore) tick(ctx context.Context) (count int, news trail.News, more bool, err error) {
+// deriveInTerm is deriver.tick in the term of this replica. A tool that derived meanwhile ended it: then it begins another.
+func (c *ClusterStore) deriveInTerm(ctx context.Context) (count int, news trail.News, more bool, err error) {
 	d := c.deriver.Load()
 	if d == nil {
 		return 0, news, false, pg.ErrDeposed
 	}
-	count, news, more, err = d.tick(ctx)
+	count, news, more, err = d.deriveNextBatch(ctx)
 	var by *deposedError
 	switch {
 	case errors.As(err, &by) && by.holder == toolHolder:
-		term, err := c.store.lead(ctx, c.cluster, c.replica, c.program)
+		term, err := c.store.beginTerm(ctx, c.cluster, c.replica, c.program)
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if d.term == by.ours && err == nil {

@@ -29,7 +29,7 @@ func TestT11Months(t *testing.T) {
 		return within(boundary(3), boundary(3).Add(hour)) || within(boundary(8), boundary(9).Add(-3*day))
 	}
 	s := storetest.New(t)
-	allow := definition(t, s, "evictrail.ensure_month(timestamptz)")
+	allow := loadFunctionSQL(t, s, "evictrail.ensure_month(timestamptz)")
 	const deny = "CREATE OR REPLACE FUNCTION evictrail.ensure_month(month timestamptz) RETURNS void LANGUAGE plpgsql AS 'BEGIN RAISE insufficient_privilege; END'"
 	tr, stored, alerts := tracker.New("c1"), 0, map[int]int{}
 	for n := range months {
@@ -67,8 +67,8 @@ SELECT (SELECT count(*) FROM evictrail.events), (SELECT count(*) FROM evictrail.
 	require.Equal(t, map[int]int{9: 1}, alerts, "four days before it is needed, a partition is missing; two days before it is there")
 }
 
-// definition returns the SQL that makes a function as it is.
-func definition(t *testing.T, s *store.Store, function string) (sql string) {
+// loadFunctionSQL returns the SQL that makes a function as it is.
+func loadFunctionSQL(t *testing.T, s *store.Store, function string) (sql string) {
 	t.Helper()
 	require.NoError(t, s.DB.QueryRow(t.Context(), "SELECT pg_get_functiondef($1::regprocedure)", function).Scan(&sql))
 	return sql

@@ -20,13 +20,13 @@ func (c *ClusterStore) Probe(ctx context.Context, cause error) error {
 	if !pg.MayBeOfRecord(cause) && !pg.IsBroken(cause) {
 		return cause
 	}
-	return c.store.probe(ctx, c.cluster)
+	return c.store.probeWrites(ctx, c.cluster)
 }
 
 // probeWithin is how long a probe of our own may take: a database that is slower is so for all.
 const probeWithin = 2 * time.Second
 
-func (s *Store) probe(ctx context.Context, cluster string) error {
+func (s *Store) probeWrites(ctx context.Context, cluster string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
 	now := time.Now().UTC()

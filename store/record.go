@@ -26,8 +26,8 @@ type recording struct {
 	frozenTo time.Time             // facts from before were dropped; zero: none were
 }
 
-// news returns what was recorded as news. What happened before facts were dropped changes no row.
-func (r recording) news() trail.News {
+// buildNews returns what was recorded as news. What happened before facts were dropped changes no row.
+func (r recording) buildNews() trail.News {
 	news := trail.News{Facts: r.facts}
 	if slices.ContainsFunc(r.facts, func(f trail.Fact) bool { return f.OccurredAt.Before(r.frozenTo) }) {
 		news.Settled = r.frozenTo
@@ -38,13 +38,13 @@ func (r recording) news() trail.News {
 // recordInTx inserts facts of one cluster that say something new, and marks their subjects as dirty. Nothing depends on what they mean. note adds what else is
 // written with the facts that were new; nil: nothing is.
 func recordInTx(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact, note func(batch *pgx.Batch, fresh []trail.Fact)) (recording, error) {
-	facts, err := unrecorded(ctx, tx, cluster, facts)
+	facts, err := filterUnrecorded(ctx, tx, cluster, facts)
 	if err != nil {
 		return recording{}, err
 	}
 	out := recording{versions: map[string]int64{}, replaced: map[trail.FactID]bool{}}
 	for some := range slices.Chunk(facts, tables.InsertTogether) {
-		if err := out.insert(ctx, tx, cluster, some); err != nil {
+		if err := out.insertFacts(ctx, tx, cluster, some); err != nil {
 			return recording{}, err
 		}
 	}
@@ -52,12 +52,12 @@ func recordInTx(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 	if note != nil {
 		note(&batch, out.facts)
 	}
-	out.mark(&batch, cluster)
+	out.queueDirtyMarks(&batch, cluster)
 	return out, pg.Explain("record facts", tx.SendBatch(ctx, &batch).Close())
 }
 
-// insert inserts facts, and adds those that were new to the recording.
-func (r *recording) insert(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) error {
+// insertFacts inserts facts, and adds those that were new to the recording.
+func (r *recording) insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) error {
 	rows, err := tables.FactRows(facts)
 	if err != nil {
 		return err
@@ -87,8 +87,8 @@ func (r *recording) insert(ctx context.Context, tx pgx.Tx, cluster string, facts
 	return pg.Explain("record facts", err)
 }
 
-// mark marks the subjects of the recording as dirty.
-func (r *recording) mark(batch *pgx.Batch, cluster string) {
+// queueDirtyMarks marks the subjects of the recording as dirty.
+func (r *recording) queueDirtyMarks(batch *pgx.Batch, cluster string) {
 	if len(r.facts) == 0 {
 		return
 	}
@@ -108,9 +108,9 @@ func (r *recording) mark(batch *pgx.Batch, cluster string) {
 // confirmation is written in the transaction that records facts which were seen up to a time; nil: nothing is.
 type confirmation func(batch *pgx.Batch, at time.Time)
 
-// record records facts of one cluster, all or none, and notes that all that was seen until then is stored. Facts that are recorded already add nothing, whatever else
+// recordFacts records facts of one cluster, all or none, and notes that all that was seen until then is stored. Facts that are recorded already add nothing, whatever else
 // they say.
-func (s *Store) record(ctx context.Context, cluster string, facts []trail.Fact, confirm confirmation) (recording, error) {
+func (s *Store) recordFacts(ctx context.Context, cluster string, facts []trail.Fact, confirm confirmation) (recording, error) {
 	seen := lastSeen(facts)
 	return s.recordSeen(ctx, cluster, facts, monthsBack, func(batch *pgx.Batch, fresh []trail.Fact) {
 		if confirm != nil {

@@ -30,31 +30,31 @@ type ClusterStore struct {
 // Append records facts, and hands them over to be derived where this replica leads. It returns those that were new, in the order given, and may return a
 // *RewoundError. Gaps in what this replica saw are left out where another was watching. See the package comment for its errors.
 func (c *ClusterStore) Append(ctx context.Context, facts []trail.Fact) (trail.News, error) {
-	facts, err := c.uncovered(ctx, facts)
+	facts, err := c.dropCoveredGaps(ctx, facts)
 	if err != nil {
 		return trail.News{}, err
 	}
 	var seq int64
-	recorded, err := c.store.record(ctx, c.cluster, facts, func(batch *pgx.Batch, at time.Time) { c.acknowledge(batch, at, &seq) })
+	recorded, err := c.store.recordFacts(ctx, c.cluster, facts, func(batch *pgx.Batch, at time.Time) { c.queueAcknowledgement(batch, at, &seq) })
 	if err != nil {
-		return trail.News{}, c.rewound(ctx, err)
+		return trail.News{}, c.explainRewind(ctx, err)
 	}
-	c.acknowledged(seq)
+	c.advanceAcknowledged(seq)
 	if d := c.deriver.Load(); d != nil {
-		d.hand(recorded)
+		d.addRecording(recorded)
 	}
-	return recorded.news(), nil
+	return recorded.buildNews(), nil
 }
 
 // Alive is Store.Alive with what this replica has been watching.
 func (c *ClusterStore) Alive(ctx context.Context, at time.Time, watching []trail.Watching) error {
 	var seq int64
 	var batch pgx.Batch
-	c.acknowledge(&batch, at, &seq)
+	c.queueAcknowledgement(&batch, at, &seq)
 	if err := c.store.DB.SendBatch(ctx, &batch).Close(); err != nil {
-		return c.rewound(ctx, pg.Explain("count what is acknowledged", err))
+		return c.explainRewind(ctx, pg.Explain("count what is acknowledged", err))
 	}
-	c.acknowledged(seq)
+	c.advanceAcknowledged(seq)
 	if err := c.store.Alive(ctx, c.cluster, at); err != nil {
 		return err
 	}
@@ -131,8 +131,8 @@ SELECT EXISTS (
     AND upto + interval '30 seconds' >= @seen_at
 )`
 
-// uncovered leaves out the gaps in which another replica was watching.
-func (c *ClusterStore) uncovered(ctx context.Context, facts []trail.Fact) ([]trail.Fact, error) {
+// dropCoveredGaps leaves out the gaps in which another replica was watching.
+func (c *ClusterStore) dropCoveredGaps(ctx context.Context, facts []trail.Fact) ([]trail.Fact, error) {
 	covered := map[string]bool{} // by the source and the key of the gap
 	for _, f := range facts {
 		d, gap := f.Detail.(*trail.GapDetail)

@@ -105,9 +105,9 @@ func (s *Store) Resume(ctx context.Context, cluster string, resume func(trail.Fa
 // eachAspect takes rows of resumeQuery one after the other.
 func eachAspect(rows pgx.Rows, take func(trail.Fact)) error {
 	var r aspectReader
-	pg.ShareTexts(r.columns())
-	_, err := pgx.ForEachRow(rows, r.columns(), func() error {
-		f, err := r.fact()
+	pg.ShareTexts(r.columnTargets())
+	_, err := pgx.ForEachRow(rows, r.columnTargets(), func() error {
+		f, err := r.buildFact()
 		if err == nil {
 			take(f)
 		}
@@ -122,15 +122,15 @@ type aspectReader struct {
 	factID                                                                                                   *[16]byte
 }
 
-// columns returns where to read those of resumeQuery into.
-func (r *aspectReader) columns() []any {
+// columnTargets returns where to read those of resumeQuery into.
+func (r *aspectReader) columnTargets() []any {
 	return []any{
 		&r.objectKind, &r.objectUID, &r.what, &r.value, &r.objectVersion, &r.subject, &r.namespace, &r.vmi, &r.vmiUID, &r.node, &r.migration, &r.pod, &r.factID,
 	}
 }
 
-// fact returns as much of a fact as the row that was read last has.
-func (r *aspectReader) fact() (trail.Fact, error) {
+// buildFact returns as much of a fact as the row that was read last has.
+func (r *aspectReader) buildFact() (trail.Fact, error) {
 	subject, err := trail.ParseSubject(r.subject.Last)
 	f := trail.Fact{
 		Subject: subject, What: r.what.Last, Value: r.value.Last, Namespace: r.namespace.Last, VMI: r.vmi.Last, VMIUID: r.vmiUID.Last,

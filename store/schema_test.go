@@ -72,8 +72,8 @@ FROM pg_class AS c
 WHERE c.relnamespace = 'evictrail'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
 ORDER BY 1`
 
-// schema38 returns a database of the oldest schema that is brought up to date.
-func schema38(t *testing.T) *store.Store {
+// openSchema38 returns a database of the oldest schema that is brought up to date.
+func openSchema38(t *testing.T) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), storetest.EmptyURL(t), "")
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func schema38(t *testing.T) *store.Store {
 // everything in it is as in a fresh one, and the rows are those that were there.
 func TestUpgradeComesToTheSameSchema(t *testing.T) {
 	t.Parallel()
-	fresh, old := storetest.New(t), schema38(t)
+	fresh, old := storetest.New(t), openSchema38(t)
 	_, err := fresh.Append(t.Context(), "c1", storetest.Incident("c1", 3))
 	require.NoError(t, err)
 	_, err = fresh.DB.Exec(t.Context(), "TRUNCATE evictrail.retention; INSERT INTO evictrail.retention (facts_from) VALUES ('2026-01-01')")
@@ -128,7 +128,7 @@ func TestUpgradeComesToTheSameSchema(t *testing.T) {
 // view stood in the way of it.
 func TestUpgradeIsAllOrNothing(t *testing.T) {
 	t.Parallel()
-	s := schema38(t)
+	s := openSchema38(t)
 	before := queryLines(t, s, catalogueQuery)
 	_, err := s.DB.Exec(t.Context(), "ALTER VIEW evictrail_v1.timeline RENAME COLUMN at TO was_at")
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestUpgradeIsAllOrNothing(t *testing.T) {
 // TestUpgradeOfATooOldSchema: who is told so knows what to do.
 func TestUpgradeOfATooOldSchema(t *testing.T) {
 	t.Parallel()
-	s := schema38(t)
+	s := openSchema38(t)
 	_, err := s.DB.Exec(t.Context(), "UPDATE public.evictrail_schema SET version_id = 37 WHERE version_id = 38")
 	require.NoError(t, err)
 	before := queryLines(t, s, catalogueQuery)

@@ -94,16 +94,16 @@ func TestSourcesInAnyOrder(t *testing.T) {
 	t.Logf("seeds from %d", first)
 	requests := 0
 	for seed := first; seed < first+scenarios; seed++ {
-		all := storetest.Tell(seed)
+		all := storetest.GenerateSourceFacts(seed)
 		sources := [3][]trail.Fact{all.Watched, all.Reviewed, all.Audited}
-		want := arrive(t, s, slices.Concat(sources[:]...))
+		want := storeBatches(t, s, slices.Concat(sources[:]...))
 		requests += len(want["eviction_requests"])
 		for _, order := range orders {
-			got := arrive(t, s, sources[order[0]], sources[order[1]], sources[order[2]])
+			got := storeBatches(t, s, sources[order[0]], sources[order[1]], sources[order[2]])
 			require.Equal(t, want, got, "seed %d, order %v", seed, order)
 		}
 		for range 3 {
-			got := arrive(t, s, pieces(rand.New(rand.NewPCG(seed, 2)), sources)...)
+			got := storeBatches(t, s, splitSources(rand.New(rand.NewPCG(seed, 2)), sources)...)
 			require.Equal(t, want, got, "seed %d, in pieces", seed)
 		}
 	}
@@ -118,9 +118,9 @@ func TestSourcesAtTheSameTime(t *testing.T) {
 	first := uint64(time.Now().UnixNano())
 	t.Logf("seeds from %d", first)
 	for seed := first; seed < first+8; seed++ {
-		all := storetest.Tell(seed)
-		want := arrive(t, s, all.Watched, all.Reviewed, all.Audited)
-		wipe(t, s)
+		all := storetest.GenerateSourceFacts(seed)
+		want := storeBatches(t, s, all.Watched, all.Reviewed, all.Audited)
+		truncateTables(t, s)
 		var g errgroup.Group
 		for _, facts := range [][]trail.Fact{all.Watched, append(all.Audited, all.Reviewed...)} {
 			g.Go(func() error {
@@ -169,8 +169,8 @@ func TestRequestAndItsPodAtTheSameTime(t *testing.T) {
 	require.Len(t, dumped["eviction_requests"], vms, "and each is told once")
 }
 
-// pieces cuts the facts of each source into pieces, and mixes them.
-func pieces(r *rand.Rand, sources [3][]trail.Fact) [][]trail.Fact {
+// splitSources cuts the facts of each source into pieces, and mixes them.
+func splitSources(r *rand.Rand, sources [3][]trail.Fact) [][]trail.Fact {
 	var out [][]trail.Fact
 	for _, facts := range sources {
 		for len(facts) > 0 {
@@ -183,17 +183,17 @@ func pieces(r *rand.Rand, sources [3][]trail.Fact) [][]trail.Fact {
 	return out
 }
 
-func wipe(t *testing.T, s *store.Store) {
+func truncateTables(t *testing.T, s *store.Store) {
 	t.Helper()
 	_, err := s.DB.Exec(t.Context(), "TRUNCATE evictrail.events, evictrail.subjects, evictrail.aspects, evictrail.clusters, evictrail.eviction_requests, evictrail.evacuations, evictrail.migrations, evictrail.placements, "+
 		"evictrail.cooldown_decisions, evictrail.loops, evictrail.drains, evictrail.drain_blockers, evictrail.gaps, evictrail.timeline, evictrail.leaders")
 	require.NoError(t, err)
 }
 
-// arrive stores facts in the order given, into nothing, and returns the rows. What is all audit events is imported.
-func arrive(t *testing.T, s *store.Store, batches ...[]trail.Fact) map[string][]string {
+// storeBatches stores facts in the order given, into nothing, and returns the rows. What is all audit events is imported.
+func storeBatches(t *testing.T, s *store.Store, batches ...[]trail.Fact) map[string][]string {
 	t.Helper()
-	wipe(t, s)
+	truncateTables(t, s)
 	var err error
 	for i, batch := range batches {
 		audit := !slices.ContainsFunc(batch, func(f trail.Fact) bool {

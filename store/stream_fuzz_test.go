@@ -46,7 +46,7 @@ func FuzzStream(f *testing.F) {
 		now := time.Now().UTC()
 		tr := tracker.New("c1")
 		var facts []trail.Fact
-		for _, o := range strange(kind, vm, text, time.Unix(at, 0), time.Unix(other, 0), n, now) {
+		for _, o := range makeStrangeObservations(kind, vm, text, time.Unix(at, 0), time.Unix(other, 0), n, now) {
 			facts = append(facts, tr.Observe(o)...)
 		}
 		facts = append(facts, tr.Observe(tracker.NodeObservation{
@@ -95,8 +95,8 @@ func storeAll(t *testing.T, leader *store.ClusterStore, q *spool.Spool, facts []
 	}
 }
 
-// strange makes observations of a VM and of what is around it.
-func strange(kind byte, vm, text string, at, other time.Time, n int64, now time.Time) []tracker.Observation {
+// makeStrangeObservations makes observations of a VM and of what is around it.
+func makeStrangeObservations(kind byte, vm, text string, at, other time.Time, n int64, now time.Time) []tracker.Observation {
 	seen := tracker.Seen{At: now, Listed: n%2 == 0, Gone: n%7 == 3}
 	meta := tracker.Meta{UID: vm + text, Namespace: "shop", Name: vm, ResourceVersion: fmt.Sprint(n), CreatedAt: at, DeletionAt: other}
 	state := &tracker.MigrationState{

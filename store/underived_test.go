@@ -43,7 +43,7 @@ CREATE TRIGGER lingers BEFORE INSERT ON evictrail.placements FOR EACH ROW WHEN (
 					facts := storetest.Incident("c1", 4)
 					if c.bad == "buggy" {
 						store.BugFixed.Store(false)
-						facts = renamed(facts, "db-1", "buggy")
+						facts = renameVM(facts, "db-1", "buggy")
 					}
 					run := func(sql string) {
 						_, err := s.DB.Exec(t.Context(), sql)
@@ -101,8 +101,8 @@ CREATE TRIGGER lingers BEFORE INSERT ON evictrail.placements FOR EACH ROW WHEN (
 	}
 }
 
-// renamed returns facts in which a VM has another name.
-func renamed(facts []trail.Fact, from, to string) []trail.Fact {
+// renameVM returns facts in which a VM has another name.
+func renameVM(facts []trail.Fact, from, to string) []trail.Fact {
 	for i := range facts {
 		if facts[i].VMI == from {
 			facts[i].VMI, facts[i].Subject.Name = to, strings.Replace(facts[i].Subject.Name, from, to, 1)

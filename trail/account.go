@@ -64,14 +64,14 @@ const userPattern = "user:"
 // classOf returns the class of an account; false where nothing matches.
 func (a Accounts) classOf(user string) (RequesterClass, bool) {
 	for _, rule := range a {
-		if rule.matches(user) {
+		if rule.matchesUser(user) {
 			return rule.Class, true
 		}
 	}
 	return "", false
 }
 
-func (a Account) matches(user string) bool {
+func (a Account) matchesUser(user string) bool {
 	if name, isUser := strings.CutPrefix(a.Pattern, userPattern); isUser {
 		return !strings.HasPrefix(user, serviceAccount) && matchesPattern(name, user)
 	}

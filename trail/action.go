@@ -9,8 +9,8 @@ import "time"
 // actionSlack is how long after an answer its effect may still show, and how far the clocks may be apart.
 const actionSlack = 2 * time.Second
 
-// only returns the detail of the requests if all are of one user, and of one who acts as that user, nil otherwise.
-func only(facts []*RequestDetail) *RequestDetail {
+// findSoleRequest returns the detail of the requests if all are of one user, and of one who acts as that user, nil otherwise.
+func findSoleRequest(facts []*RequestDetail) *RequestDetail {
 	for _, d := range facts {
 		if d.User != facts[0].User || d.Impersonator != facts[0].Impersonator {
 			return nil
@@ -22,16 +22,16 @@ func only(facts []*RequestDetail) *RequestDetail {
 	return facts[0]
 }
 
-// during reports whether a change at a time can be the effect of a request. Times of objects have a resolution of 1 s.
-func during(f Fact, d *RequestDetail, at time.Time) bool {
-	return !at.Before(f.OccurredAt.Truncate(time.Second)) && !at.After(later(f.OccurredAt, d.AnsweredAt).Add(actionSlack))
+// isWithinRequest reports whether a change at a time can be the effect of a request. Times of objects have a resolution of 1 s.
+func isWithinRequest(f Fact, d *RequestDetail, at time.Time) bool {
+	return !at.Before(f.OccurredAt.Truncate(time.Second)) && !at.After(maxTime(f.OccurredAt, d.AnsweredAt).Add(actionSlack))
 }
 
-// accepted selects the requests for an action that the API server granted.
-func accepted(facts []Fact, action Action, is func(Fact, *RequestDetail) bool) []*RequestDetail {
+// selectAcceptedRequests selects the requests for an action that the API server granted.
+func selectAcceptedRequests(facts []Fact, action Action, is func(Fact, *RequestDetail) bool) []*RequestDetail {
 	var out []*RequestDetail
 	for _, f := range facts {
-		if d, ok := f.Detail.(*RequestDetail); ok && d.Action == action && d.accepted() && is(f, d) {
+		if d, ok := f.Detail.(*RequestDetail); ok && d.Action == action && d.isAccepted() && is(f, d) {
 			out = append(out, d)
 		}
 	}
@@ -44,24 +44,24 @@ func (m *migration) createdBy(own []Fact, env *Env) *RequestDetail {
 	if m.spec.Evacuation || m.spec.WorkloadUpdate || m.spec.VolumeUpdate {
 		return nil
 	}
-	here := env.actions(m.Namespace)
-	named := accepted(here, ActionCreateMigration, func(_ Fact, d *RequestDetail) bool { return d.Name == m.Name })
+	here := env.findMigrationRequests(m.Namespace)
+	named := selectAcceptedRequests(here, ActionCreateMigration, func(_ Fact, d *RequestDetail) bool { return d.Name == m.Name })
 	if len(named) > 0 {
-		return only(named)
+		return findSoleRequest(named)
 	}
-	if called := accepted(own, ActionMigrate, func(f Fact, d *RequestDetail) bool { return during(f, d, m.CreatedAt) }); len(called) > 0 {
-		return only(called)
+	if called := selectAcceptedRequests(own, ActionMigrate, func(f Fact, d *RequestDetail) bool { return isWithinRequest(f, d, m.CreatedAt) }); len(called) > 0 {
+		return findSoleRequest(called)
 	}
-	return only(accepted(here, ActionCreateMigration, func(f Fact, d *RequestDetail) bool {
-		return d.Name == "" && during(f, d, m.CreatedAt)
+	return findSoleRequest(selectAcceptedRequests(here, ActionCreateMigration, func(f Fact, d *RequestDetail) bool {
+		return d.Name == "" && isWithinRequest(f, d, m.CreatedAt)
 	}))
 }
 
 // deletedBy returns who deleted a migration first; nil where nobody saw it.
 func (m *migration) deletedBy(env *Env) *RequestDetail {
-	for _, f := range env.actions(m.Namespace) {
+	for _, f := range env.findMigrationRequests(m.Namespace) {
 		d, ok := f.Detail.(*RequestDetail)
-		if ok && d.Action == ActionDeleteMigration && d.Name == m.Name && d.accepted() && !f.OccurredAt.Before(m.CreatedAt.Add(-time.Second)) {
+		if ok && d.Action == ActionDeleteMigration && d.Name == m.Name && d.isAccepted() && !f.OccurredAt.Before(m.CreatedAt.Add(-time.Second)) {
 			return d
 		}
 	}
@@ -74,19 +74,19 @@ func (e *evacuation) cancelledBy(own []Fact) *RequestDetail {
 	if e.Outcome != OutcomeCancelled {
 		return nil
 	}
-	return only(accepted(own, ActionCancel, func(f Fact, d *RequestDetail) bool {
+	return findSoleRequest(selectAcceptedRequests(own, ActionCancel, func(f Fact, d *RequestDetail) bool {
 		meanwhile := e.endLate && f.OccurredAt.After(e.MarkedAt) && !f.OccurredAt.After(e.EndedAt)
-		return meanwhile || outside(e.EndedAt, f.OccurredAt, d.AnsweredAt) <= markSlack
+		return meanwhile || computeDistance(e.EndedAt, f.OccurredAt, d.AnsweredAt) <= markSlack
 	}))
 }
 
 // nodeChangedBy returns who cordoned, uncordoned or tainted a node, from the change that was seen on it; nil where nobody
 // saw it. Where the request's body was audited it says so itself.
 func (e *Env) nodeChangedBy(change Fact) *RequestDetail {
-	return only(accepted(e.nodes[change.Node], ActionChangeNode, func(f Fact, d *RequestDetail) bool {
+	return findSoleRequest(selectAcceptedRequests(e.nodes[change.Node], ActionChangeNode, func(f Fact, d *RequestDetail) bool {
 		if cordons := change.Kind == KindNodeCordoned; d.Unschedulable != nil && (change.What != WhatCordon || *d.Unschedulable != cordons) {
 			return false
 		}
-		return !change.Late && outside(change.OccurredAt, f.OccurredAt, d.AnsweredAt) <= actionSlack
+		return !change.Late && computeDistance(change.OccurredAt, f.OccurredAt, d.AnsweredAt) <= actionSlack
 	}))
 }

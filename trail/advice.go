@@ -26,10 +26,10 @@ func adviceCancel(e *Evacuation, s KubeVirtSettings) string {
 // adviceStuck says how an evacuation that fails again and again is ended.
 func adviceStuck(e *Evacuation, s KubeVirtSettings) string {
 	return strings.Join(nonEmpty([]string{
-		"If " + e.vm() + " need not leave " + e.Node + " any more, cancel the evacuation:",
+		"If " + e.formatVM() + " need not leave " + e.Node + " any more, cancel the evacuation:",
 		adviceCancel(e, s),
 		"Otherwise mend what makes it fail" + cureText(e.LastFailureClass) + "; see each attempt with:",
-		fmt.Sprintf("  evictrail migrations --vm %s", e.vm()),
+		fmt.Sprintf("  evictrail migrations --vm %s", e.formatVM()),
 	}), "\n")
 }
 

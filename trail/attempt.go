@@ -22,7 +22,7 @@ func assignAttempts(lives []*life, migrations []*migration, env *Env) {
 			continue
 		}
 		m.evacuation = e
-		e.running, e.triedUntil = e.running || m.FinishedAt.IsZero(), later(e.triedUntil, m.FinishedAt)
+		e.running, e.triedUntil = e.running || m.FinishedAt.IsZero(), maxTime(e.triedUntil, m.FinishedAt)
 	}
 	for _, l := range lives {
 		slices.SortStableFunc(l.evacuations, func(a, b *evacuation) int { return a.MarkedAt.Compare(b.MarkedAt) })
@@ -83,7 +83,7 @@ func (l *life) unmarkedEvacuation(m *migration, migrations []*migration, env *En
 	e := &evacuation{late: m.listed, openAt: m.seenAt}
 	e.Evacuation = Evacuation{
 		ID: hashID("evacuation", m.UID), Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid, Node: m.spec.EvacuationNode,
-		MarkedAt: m.CreatedAt, RequesterClass: RequesterUnknown, SeenLate: m.listed, Strategy: l.strategy(),
+		MarkedAt: m.CreatedAt, RequesterClass: RequesterUnknown, SeenLate: m.listed, Strategy: l.lastStrategy(),
 	}
 	switch {
 	case env.drainTainted(e.Node, m.CreatedAt):
@@ -92,9 +92,9 @@ func (l *life) unmarkedEvacuation(m *migration, migrations []*migration, env *En
 		e.Evidence = "node " + e.Node + " bore the drain taint and the VMI no mark"
 		if who := env.drainTaintedBy(e.Node, m.CreatedAt); who != nil {
 			e.Requester, e.Impersonator = who.User, who.Impersonator // no eviction was requested, so that the class stays unknown
-			e.Evidence += "; " + env.actor(who) + " set the taint"
+			e.Evidence += "; " + env.formatRequester(who) + " set the taint"
 		}
-	case m.listed || env.blind(m.CreatedAt) || m.spec.Priority == priorityCritical || m.spec.Priority == priorityMaintenance:
+	case m.listed || env.hasGapAt(m.CreatedAt) || m.spec.Priority == priorityCritical || m.spec.Priority == priorityMaintenance:
 		e.MarkedBy = MarkedByMigration
 		a := attributeMark(Fact{Node: e.Node, OccurredAt: m.CreatedAt}, m.markDetail(), env)
 		e.Trigger, e.RequesterClass, e.Confidence, e.Evidence = a.trigger, a.class, ConfidenceInferred, a.evidence+"; the mark itself was not seen"
@@ -114,8 +114,8 @@ func (m *migration) markDetail() *MarkDetail {
 	return &MarkDetail{}
 }
 
-// strategy returns the eviction strategy that the VMI last showed; empty where it showed none.
-func (l *life) strategy() string {
+// lastStrategy returns the eviction strategy that the VMI last showed; empty where it showed none.
+func (l *life) lastStrategy() string {
 	s := ""
 	for _, f := range l.facts {
 		switch d := f.Detail.(type) {
@@ -132,7 +132,7 @@ func (l *life) strategy() string {
 func (e *evacuation) closeUnmarkedAt(l *life, m *migration, migrations []*migration) {
 	for _, p := range l.placements {
 		if p.FromAt.After(m.CreatedAt.Add(-time.Second)) && p.Node != e.Node {
-			e.EndedAt, e.closeAt, e.Outcome, e.FulfilledBy = p.FromAt, p.FromAt, OutcomeMigrated, p.migration()
+			e.EndedAt, e.closeAt, e.Outcome, e.FulfilledBy = p.FromAt, p.FromAt, OutcomeMigrated, p.arrivalMigrationUID()
 			return
 		}
 	}
@@ -158,7 +158,7 @@ func closeUnmarked(l *life, migrations []*migration) {
 		if e.MarkedBy == MarkedByMark || e.running || e.MarkedBy == MarkedByTaint && e.untainted.IsZero() {
 			continue
 		}
-		last := later(e.triedUntil, e.untainted)
+		last := maxTime(e.triedUntil, e.untainted)
 		fulfilled := slices.ContainsFunc(migrations, func(m *migration) bool { return m.evacuation == e && m.UID == e.FulfilledBy })
 		if e.Outcome == "" || !fulfilled && last.Add(endSlack).Before(e.EndedAt) {
 			e.EndedAt, e.closeAt, e.Outcome, e.FulfilledBy = last, last, OutcomeCancelled, ""
@@ -166,7 +166,7 @@ func closeUnmarked(l *life, migrations []*migration) {
 	}
 }
 
-func later(a, b time.Time) time.Time {
+func maxTime(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}

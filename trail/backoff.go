@@ -38,7 +38,7 @@ func (m *migration) backsOff() bool { return m.spec.Evacuation || m.spec.Workloa
 func decideBackoffs(l *life, mine []*migration, env *Env, now *moment) []Decision {
 	var out []Decision
 	for i, m := range mine {
-		if m.Outcome != OutcomeFailed || !m.backsOff() || m.spec.WorkloadUpdate && !m.spec.Evacuation && !env.settings(m.FinishedAt).delaysUpdates() {
+		if m.Outcome != OutcomeFailed || !m.backsOff() || m.spec.WorkloadUpdate && !m.spec.Evacuation && !env.kubevirtSettingsAt(m.FinishedAt).delaysUpdates() {
 			continue
 		}
 		wait, failed, survivors := backoffAfter(m, mine)
@@ -57,13 +57,13 @@ func decideBackoffs(l *life, mine []*migration, env *Env, now *moment) []Decisio
 			Inputs: Inputs{Migration: m.Name, MigrationUID: m.UID, EndedAt: m.FinishedAt, Failed: failed, Survivors: survivors},
 		}
 		out = append(out, d)
-		over := l.over(m)
+		over := l.findAttemptsEnd(m)
 		switch superseded := i+1 < len(mine) && mine[i+1].Outcome == OutcomeFailed && mine[i+1].FinishedAt.Before(d.Until); {
 		case superseded:
 		case !over.IsZero() && over.Before(d.Until):
-			out = append(out, d.released(DecidedOver, over, m.UID))
-		case now.reached(d.Until):
-			out = append(out, d.released(DecidedExpired, d.Until, m.UID))
+			out = append(out, d.newRelease(DecidedOver, over, m.UID))
+		case now.hasReached(d.Until):
+			out = append(out, d.newRelease(DecidedExpired, d.Until, m.UID))
 		}
 	}
 	return out
@@ -96,13 +96,13 @@ func (l *life) triesAgain(m *migration) bool {
 	if m.evacuation == nil && !m.spec.WorkloadUpdate {
 		return false
 	}
-	over := l.over(m)
+	over := l.findAttemptsEnd(m)
 	return over.IsZero() || over.After(m.FinishedAt)
 }
 
-// over returns the time from which on KubeVirt makes no more attempts of this sort; zero while it does. A VMI that is being deleted it
+// findAttemptsEnd returns the time from which on KubeVirt makes no more attempts of this sort; zero while it does. A VMI that is being deleted it
 // leaves alone.
-func (l *life) over(m *migration) time.Time {
+func (l *life) findAttemptsEnd(m *migration) time.Time {
 	over := l.endedAt
 	if m.evacuation != nil {
 		over = m.evacuation.EndedAt

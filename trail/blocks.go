@@ -17,7 +17,7 @@ type BlocksDetail struct {
 	Since    time.Time `json:"since"`    // the scrape before, as far as it is known, or the start of the process where that is later
 }
 
-func (*BlocksDetail) detail() {}
+func (*BlocksDetail) isDetail() {}
 
 // DeschedulerDetail is a process of the descheduler. Its start is the fact's time.
 type DeschedulerDetail struct {
@@ -26,7 +26,7 @@ type DeschedulerDetail struct {
 	Plugin  bool   `json:"plugin"` // KubevirtMigrationAware is at work in it
 }
 
-func (*DeschedulerDetail) detail() {}
+func (*DeschedulerDetail) isDetail() {}
 
 // ProcessCount is the value of a fact about a descheduler (Fact.Value): when its process was started, and what that had counted since.
 type ProcessCount struct {
@@ -80,7 +80,7 @@ func (n *node) observedBlocks() []Decision {
 		out = append(out, Decision{
 			ID: hashID("observed", f.ID.String()), Namespace: f.Namespace, Node: n.name, DecidedAt: f.OccurredAt, Layer: LayerCooldown,
 			Verdict: VerdictBlocked, Reason: DecidedObserved, Count: int(min(d.Increase, math.MaxInt32)), Model: p.Model, Origin: OriginObserved, EventID: new(f.ID),
-			Inputs: Inputs{Since: d.Since, Target: d.Target, ObservedReason: d.Reason, Candidates: n.candidates(f, d)},
+			Inputs: Inputs{Since: d.Since, Target: d.Target, ObservedReason: d.Reason, Candidates: n.findBlockedVMs(f, d)},
 		})
 	}
 	return inOrder(out)
@@ -97,9 +97,9 @@ func BlocksSince(facts []Fact, since time.Time) time.Time {
 	return from
 }
 
-// candidates names the VMs of the node and namespace that were held back between two scrapes, for the reason that was
+// findBlockedVMs names the VMs of the node and namespace that were held back between two scrapes, for the reason that was
 // counted.
-func (n *node) candidates(f Fact, d *BlocksDetail) []string {
+func (n *node) findBlockedVMs(f Fact, d *BlocksDetail) []string {
 	between := interval{d.Since, f.OccurredAt}
 	var out []string
 	add := func(vm string) {
@@ -108,7 +108,7 @@ func (n *node) candidates(f Fact, d *BlocksDetail) []string {
 		}
 	}
 	for _, p := range n.Placements {
-		if p.Namespace != f.Namespace || !between.meets(interval{p.FromAt, p.ToAt}) {
+		if p.Namespace != f.Namespace || !between.overlaps(interval{p.FromAt, p.ToAt}) {
 			continue
 		}
 		if d.Reason == DecidedInProgress && n.migratedBetween(p, between) || d.Reason == DecidedCooldown && n.cooledBetween(p, between) {
@@ -119,14 +119,14 @@ func (n *node) candidates(f Fact, d *BlocksDetail) []string {
 	return out
 }
 
-// meets reports whether two intervals have a time in common; ends count, as clocks have a resolution of 1 s.
-func (i interval) meets(o interval) bool {
+// overlaps reports whether two intervals have a time in common; ends count, as clocks have a resolution of 1 s.
+func (i interval) overlaps(o interval) bool {
 	return (o.to.IsZero() || !o.to.Before(i.from)) && (i.to.IsZero() || !o.from.After(i.to))
 }
 
 func (n *node) cooledBetween(p *Placement, between interval) bool {
 	for _, h := range n.Decisions {
-		if h.Layer == LayerCooldown && h.Verdict == VerdictHolds && h.VMIUID == p.VMIUID && between.meets(interval{h.DecidedAt, h.Until}) {
+		if h.Layer == LayerCooldown && h.Verdict == VerdictHolds && h.VMIUID == p.VMIUID && between.overlaps(interval{h.DecidedAt, h.Until}) {
 			return true
 		}
 	}
@@ -137,7 +137,7 @@ func (n *node) cooledBetween(p *Placement, between interval) bool {
 func (n *node) migratedBetween(p *Placement, between interval) bool {
 	for _, m := range n.Migrations {
 		running := interval{m.RunningAt.Add(-time.Second), m.FinishedAt}
-		if m.VMIUID == p.VMIUID && !m.RunningAt.IsZero() && between.meets(running) {
+		if m.VMIUID == p.VMIUID && !m.RunningAt.IsZero() && between.overlaps(running) {
 			return true
 		}
 	}

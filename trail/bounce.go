@@ -24,22 +24,22 @@ func movesOf(l *life, migrations []*migration) []move {
 	var out []move
 	for i := 1; i < len(l.placements); i++ {
 		p := l.placements[i]
-		m := by[p.migration()]
+		m := by[p.arrivalMigrationUID()]
 		out = append(out, move{p.FromAt, l.placements[i-1].Node, p.Node, m != nil && m.Trigger == TriggerDescheduler, m})
 	}
 	return out
 }
 
-// bouncing finds the loops in which the descheduler moves one VMI again and again.
-func bouncing(l *life, migrations []*migration, env *Env, now *moment) []Loop {
+// findBounceLoops finds the loops in which the descheduler moves one VMI again and again.
+func findBounceLoops(l *life, migrations []*migration, env *Env, now *moment) []Loop {
 	moves := movesOf(l, migrations)
 	vm := VMISubject(l.namespace, l.vmi)
 	loops := append(
-		env.settled.number(vm, l.uid, LoopPingPong, pingPong(l, moves, env.thresholds, now)),
-		env.settled.number(vm, l.uid, LoopChurn, churn(l, moves, env.thresholds, now))...,
+		env.settled.numberLoops(vm, l.uid, LoopPingPong, pingPong(l, moves, env.thresholds, now)),
+		env.settled.numberLoops(vm, l.uid, LoopChurn, findChurnLoops(l, moves, env.thresholds, now))...,
 	)
 	for i := range loops {
-		loops[i].Advice = loops[i].tense(adviceBounce(l.namespace, l.vmi, env.settings(loops[i].OpenedAt)), adviceOver(loops[i]))
+		loops[i].Advice = loops[i].selectTense(adviceBounce(l.namespace, l.vmi, env.kubevirtSettingsAt(loops[i].OpenedAt)), adviceOver(loops[i]))
 	}
 	return loops
 }
@@ -55,12 +55,12 @@ func pingPong(l *life, moves []move, t Thresholds, now *moment) []Loop {
 	var run []move // returns that follow each other closely
 	end := func() {
 		if len(run) >= t.Returns {
-			loops = append(loops, l.bounce(LoopPingPong, run, run[t.Returns-1].at, run[len(run)-1].at.Add(t.ReturnWithin), now))
+			loops = append(loops, l.newBounceLoop(LoopPingPong, run, run[t.Returns-1].at, run[len(run)-1].at.Add(t.ReturnWithin), now))
 		}
 		run = nil
 	}
 	for i, m := range moves {
-		if !returns(moves[:i], m, t.ReturnWithin) {
+		if !isReturn(moves[:i], m, t.ReturnWithin) {
 			continue
 		}
 		if len(run) > 0 && m.at.Sub(run[len(run)-1].at) > t.ReturnWithin {
@@ -72,8 +72,8 @@ func pingPong(l *life, moves []move, t Thresholds, now *moment) []Loop {
 	return loops
 }
 
-// returns reports whether a move brings the guest back to a node that it left within a time.
-func returns(before []move, m move, within time.Duration) bool {
+// isReturn reports whether a move brings the guest back to a node that it left within a time.
+func isReturn(before []move, m move, within time.Duration) bool {
 	for i := len(before) - 1; i >= 0 && m.descheduler; i-- {
 		if left := before[i]; left.from == m.to {
 			return left.descheduler && m.at.Sub(left.at) <= within
@@ -82,8 +82,8 @@ func returns(before []move, m move, within time.Duration) bool {
 	return false
 }
 
-// churn finds the times in which the descheduler moved one VMI very often.
-func churn(l *life, moves []move, t Thresholds, now *moment) []Loop {
+// findChurnLoops finds the times in which the descheduler moved one VMI very often.
+func findChurnLoops(l *life, moves []move, t Thresholds, now *moment) []Loop {
 	var theirs []move
 	for _, m := range moves {
 		if m.descheduler {
@@ -100,14 +100,14 @@ func churn(l *life, moves []move, t Thresholds, now *moment) []Loop {
 		for last+1 < len(theirs) && theirs[last+1].at.Before(falls()) {
 			last++
 		}
-		loops = append(loops, l.bounce(LoopChurn, theirs[first:last+1], theirs[i].at, falls(), now))
+		loops = append(loops, l.newBounceLoop(LoopChurn, theirs[first:last+1], theirs[i].at, falls(), now))
 		i = last
 	}
 	return loops
 }
 
-// bounce makes the loop of some moves. It is over at a time, if the VMI lives till then.
-func (l *life) bounce(kind LoopKind, moves []move, opened, quiet time.Time, now *moment) Loop {
+// newBounceLoop makes the loop of some moves. It is over at a time, if the VMI lives till then.
+func (l *life) newBounceLoop(kind LoopKind, moves []move, opened, quiet time.Time, now *moment) Loop {
 	loop := Loop{
 		Kind: kind, Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid,
 		OpenedAt: opened, Counts: map[string]int{"moves": len(moves)},
@@ -115,7 +115,7 @@ func (l *life) bounce(kind LoopKind, moves []move, opened, quiet time.Time, now 
 	switch {
 	case !l.endedAt.IsZero() && l.endedAt.Before(quiet):
 		loop.close(l.endedAt, LoopVMIGone)
-	case now.reached(quiet):
+	case now.hasReached(quiet):
 		loop.close(quiet, LoopQuiet)
 	}
 	var proof []Exhibit
@@ -124,8 +124,8 @@ func (l *life) bounce(kind LoopKind, moves []move, opened, quiet time.Time, now 
 		way = append(way, m.to)
 		proof = append(proof, Exhibit{m.migration.EndEvent, m.at, l.namespace + "/" + l.vmi, fmt.Sprintf("moved from %s to %s for the descheduler (%s)", m.from, m.to, m.migration.Name)})
 	}
-	loop.prove(proof)
-	took := span(moves[len(moves)-1].at.Sub(moves[0].at))
+	loop.setEvidence(proof)
+	took := formatSpan(moves[len(moves)-1].at.Sub(moves[0].at))
 	name := l.namespace + "/" + l.vmi
 	if kind == LoopPingPong {
 		loop.Counts = map[string]int{"returns": len(moves)}

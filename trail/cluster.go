@@ -19,7 +19,7 @@ type Cluster struct {
 // DeriveAll derives facts in memory as they stand at a time: every VM, then the nodes and the cluster as a whole. It does
 // what a store does piece by piece.
 func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
-	facts = distinct(sortedByTime(facts)) // a list of our own: the caller's stays as it is
+	facts = dropDuplicateFacts(sortedByTime(facts)) // a list of our own: the caller's stays as it is
 	env := NewEnv(facts)
 	env.Judge(thresholds)
 	rows := map[Subject]Derived{}
@@ -40,7 +40,7 @@ func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
 // Surround derives what is around VMs, the nodes and the cluster as a whole, of the rows of VMs and of facts as they stand at a time.
 // The rows are those of the answer, too.
 func Surround(rows map[Subject]Derived, facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
-	facts = distinct(sortedByTime(facts))
+	facts = dropDuplicateFacts(sortedByTime(facts))
 	of, env := BySubject(facts), NewEnv(facts)
 	env.Judge(thresholds)
 	around := map[Subject]Rows{}
@@ -115,7 +115,7 @@ func (c *Cluster) allLoops() []Loop {
 func (d Derived) Slots() []Slot {
 	var out []Slot
 	for _, m := range d.Migrations {
-		if s, ok := m.slot(); ok {
+		if s, ok := m.newSlot(); ok {
 			out = append(out, s)
 		}
 	}
@@ -133,8 +133,8 @@ func (d Derived) Nodes() []string {
 	return out
 }
 
-// attempt returns as much of a migration as matters to its node: not each phase on the way.
-func (m *Migration) attempt() *Migration {
+// trimForNode returns as much of a migration as matters to its node: not each phase on the way.
+func (m *Migration) trimForNode() *Migration {
 	return &Migration{
 		UID: m.UID, Name: m.Name, Namespace: m.Namespace, VMI: m.VMI, VMIUID: m.VMIUID, EvacuationID: m.EvacuationID, Attempt: m.Attempt,
 		Priority: m.Priority, Trigger: m.Trigger, SourceNode: m.SourceNode, TargetNode: m.TargetNode, CreatedAt: m.CreatedAt, SchedulingAt: m.SchedulingAt, RunningAt: m.RunningAt,
@@ -144,8 +144,8 @@ func (m *Migration) attempt() *Migration {
 	}
 }
 
-// ask returns as much of a request as matters to its node: not how often it was repeated.
-func (r *EvictionRequest) ask() *EvictionRequest {
+// trimForNode returns as much of a request as matters to its node: not how often it was repeated.
+func (r *EvictionRequest) trimForNode() *EvictionRequest {
 	short := *r
 	short.Repeats, short.LastRepeatAt = 0, time.Time{}
 	return &short
@@ -173,11 +173,11 @@ func (d Derived) Around() map[Subject]Rows {
 	}
 	for i := range d.Requests {
 		if r := &d.Requests[i]; r.Salient {
-			at(r.Node, Rows{Requests: []*EvictionRequest{r.ask()}})
+			at(r.Node, Rows{Requests: []*EvictionRequest{r.trimForNode()}})
 		}
 	}
 	for i := range d.Migrations {
-		short := d.Migrations[i].attempt()
+		short := d.Migrations[i].trimForNode()
 		at(short.SourceNode, Rows{Migrations: []*Migration{short}})
 		if short.mayCause() {
 			at(short.TargetNode, Rows{Arrivals: []*Migration{short}})

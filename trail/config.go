@@ -110,7 +110,7 @@ type ConfigDetail struct {
 	Problem         string                   `json:"descheduler_problem,omitempty"` // why it could not be read
 }
 
-func (*ConfigDetail) detail() {}
+func (*ConfigDetail) isDetail() {}
 
 // configAt is the settings history that Env keeps.
 type configAt struct {

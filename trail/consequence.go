@@ -40,17 +40,17 @@ func (m *Migration) mayCause() bool {
 	return m.Outcome == OutcomeSucceeded && m.TargetNode != "" && (m.Need == NotNeeded || m.Benefit == Harmed)
 }
 
-// consequences ties the evictions by the descheduler from the node to what had come there before. A later attempt is no new decision, and what was not needed was
+// findConsequences ties the evictions by the descheduler from the node to what had come there before. A later attempt is no new decision, and what was not needed was
 // caused by nothing on the node.
-func (n *node) consequences() []Consequence {
+func (n *node) findConsequences() []Consequence {
 	var out []Consequence
 	for _, m := range n.Migrations {
 		if m.Trigger != TriggerDescheduler || m.Attempt > 1 || m.Need == NotNeeded || m.Need == "" {
 			continue
 		}
 		for _, cause := range n.Arrivals {
-			if since := m.CreatedAt.Sub(cause.ended().Truncate(time.Second)); cause.UID != m.UID && since >= 0 && since <= causesWithin {
-				out = append(out, n.consequence(m, cause))
+			if since := m.CreatedAt.Sub(cause.bestEndTime().Truncate(time.Second)); cause.UID != m.UID && since >= 0 && since <= causesWithin {
+				out = append(out, n.newConsequence(m, cause))
 			}
 		}
 	}
@@ -60,14 +60,14 @@ func (n *node) consequences() []Consequence {
 	return out
 }
 
-func (n *node) consequence(m, cause *Migration) Consequence {
+func (n *node) newConsequence(m, cause *Migration) Consequence {
 	c := Consequence{
 		ID: hashID("consequence", n.name, m.UID, cause.UID), At: m.CreatedAt, Namespace: m.Namespace, VMI: m.VMI, VMIUID: m.VMIUID, Node: n.name,
 		MigrationUID: m.UID, CauseUID: cause.UID, CauseNeed: cause.Need, Likelihood: Possible,
-		Because: fmt.Sprintf("a VM had come to %s without need %s before", n.name, span(m.CreatedAt.Sub(cause.ended()))),
+		Because: fmt.Sprintf("a VM had come to %s without need %s before", n.name, formatSpan(m.CreatedAt.Sub(cause.bestEndTime()))),
 	}
 	if cause.Benefit == Harmed {
-		c.Because = fmt.Sprintf("a VM had come to %s %s before: %s", n.name, span(m.CreatedAt.Sub(cause.ended())), cause.BenefitBecause)
+		c.Because = fmt.Sprintf("a VM had come to %s %s before: %s", n.name, formatSpan(m.CreatedAt.Sub(cause.bestEndTime())), cause.BenefitBecause)
 		if m.Need == Needed {
 			c.Likelihood = Likely
 		}

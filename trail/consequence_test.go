@@ -42,7 +42,7 @@ func TestConsequence(t *testing.T) {
 			if p.mayCause() {
 				n.Arrivals = []*Migration{&p}
 			}
-			got := n.consequences()
+			got := n.findConsequences()
 			if c.want == "" {
 				require.Empty(t, got)
 				return

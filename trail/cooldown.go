@@ -86,11 +86,11 @@ func (p CooldownPolicy) atCap(d time.Duration) bool {
 
 // CooldownPolicy returns the policy in force at a time.
 func (e *Env) CooldownPolicy(at time.Time) CooldownPolicy {
-	s := e.policy(at)
+	s := e.deschedulerSettingsAt(at)
 	if s == nil || s.Cooldown == nil {
 		return CooldownPolicy{Model: CooldownNone}
 	}
-	_, process := e.descheduler(at)
+	_, process := e.findDeschedulerProcess(at)
 	return CooldownPolicy{Model: cooldownModel(s, process), Base: s.Cooldown.Base, Max: s.Cooldown.Max, Window: s.Cooldown.Window}
 }
 
@@ -99,15 +99,15 @@ func cooldownModel(s *DeschedulerSettings, process *DeschedulerDetail) string {
 	switch {
 	case s == nil || s.Cooldown == nil, s.Model == CooldownNone, s.Model == "" && process != nil && !process.Plugin:
 		return CooldownNone
-	case s.Model == CooldownReseeded, s.Model == "" && process != nil && process.reseeds():
+	case s.Model == CooldownReseeded, s.Model == "" && process != nil && process.reseedsEachCycle():
 		return CooldownReseeded
 	}
 	return CooldownLive
 }
 
-// reseeds returns the release that makes its profiles, and so the memory of the plugin, again in each cycle (reference:
+// reseedsEachCycle returns the release that makes its profiles, and so the memory of the plugin, again in each cycle (reference:
 // descheduler-signals §1.7).
-func (d *DeschedulerDetail) reseeds() bool {
+func (d *DeschedulerDetail) reseedsEachCycle() bool {
 	major, minor, known := majorMinor(d.Version)
 	return known && major == 4 && minor <= 21
 }
@@ -161,15 +161,15 @@ func decideCooldowns(l *life, migrations []*migration, requests []*request, env 
 	c := cooling{life: l, env: env, completions: completionsOf(l, migrations), migrations: migrations}
 	var out []Decision
 	for i := range c.completions {
-		d, ok := c.begin(i)
+		d, ok := c.beginCooldown(i)
 		if !ok {
 			continue
 		}
-		out = append(append(out, d), c.follow(i, d, m)...)
+		out = append(append(out, d), c.followChanges(i, d, m)...)
 	}
 	for _, r := range requests {
 		if r.life == l && r.byDescheduler() {
-			if d, ok := c.meet(r); ok {
+			if d, ok := c.findBlockingDecision(r); ok {
 				out = append(out, d)
 			}
 		}
@@ -177,28 +177,28 @@ func decideCooldowns(l *life, migrations []*migration, requests []*request, env 
 	return out
 }
 
-// follow returns the decisions that change a cooldown after it has begun, to its end: a descheduler that starts again, or goes by
+// followChanges returns the decisions that change a cooldown after it has begun, to its end: a descheduler that starts again, or goes by
 // another policy, computes it from what it knows then. None where the next completion begins another.
-func (c *cooling) follow(i int, d Decision, m *moment) []Decision {
+func (c *cooling) followChanges(i int, d Decision, m *moment) []Decision {
 	var out []Decision
 	uid := d.Inputs.MigrationUID
 	end := c.life.endedAt
 	over := func() bool { return !end.IsZero() && !end.After(d.Until) }
 	superseded := func(t time.Time) bool { return i+1 < len(c.completions) && !c.completions[i+1].EndedAt.After(t) }
 	for _, t := range c.env.deschedulerChanges() {
-		if !t.After(d.DecidedAt) || !t.Before(d.Until) || superseded(t) || !end.IsZero() && !end.After(t) || !m.reached(t) {
+		if !t.After(d.DecidedAt) || !t.Before(d.Until) || superseded(t) || !end.IsZero() && !end.After(t) || !m.hasReached(t) {
 			continue
 		}
 		p := c.env.CooldownPolicy(t)
 		if p.Model == CooldownNone {
-			return append(out, d.released(DecidedOver, t, uid))
+			return append(out, d.newRelease(DecidedOver, t, uid))
 		}
-		anew := c.decision(p, c.completions[:i+1], t)
+		anew := c.newDecision(p, c.completions[:i+1], t)
 		if anew.Until.Equal(d.Until) && anew.Count == d.Count {
 			continue
 		}
 		if anew.ID = hashID("cooldown anew", uid, formatTime(t)); !t.Before(anew.Until) {
-			return append(out, anew.released(DecidedExpired, t, uid))
+			return append(out, anew.newRelease(DecidedExpired, t, uid))
 		}
 		anew.Verdict, anew.Reason, anew.EventID = VerdictHolds, DecidedAnew, d.EventID
 		out, d = append(out, anew), anew
@@ -206,21 +206,21 @@ func (c *cooling) follow(i int, d Decision, m *moment) []Decision {
 	switch {
 	case superseded(d.Until):
 	case over():
-		out = append(out, d.released(DecidedOver, end, uid))
-	case m.reached(d.Until):
-		out = append(out, d.released(DecidedExpired, d.Until, uid))
+		out = append(out, d.newRelease(DecidedOver, end, uid))
+	case m.hasReached(d.Until):
+		out = append(out, d.newRelease(DecidedExpired, d.Until, uid))
 	}
 	return out
 }
 
-// begin returns the decision that follows a completion; none where no policy is known.
-func (c *cooling) begin(i int) (Decision, bool) {
+// beginCooldown returns the decision that follows a completion; none where no policy is known.
+func (c *cooling) beginCooldown(i int) (Decision, bool) {
 	done := c.completions[i]
 	p := c.env.CooldownPolicy(done.EndedAt)
 	if p.Model == CooldownNone {
 		return Decision{}, false
 	}
-	d := c.decision(p, c.completions[:i+1], done.EndedAt)
+	d := c.newDecision(p, c.completions[:i+1], done.EndedAt)
 	d.ID = hashID("cooldown", c.life.uid, done.MigrationUID)
 	if d.Verdict, d.Reason = VerdictHolds, DecidedCompleted; done.fact != nil {
 		d.EventID, d.toldAt = new(done.fact.ID), bestTime(*done.fact)
@@ -228,9 +228,9 @@ func (c *cooling) begin(i int) (Decision, bool) {
 	return d, true
 }
 
-// decision computes the cooldown that the descheduler sees at a time, and beside it what the true history says.
-func (c *cooling) decision(p CooldownPolicy, history []Completion, at time.Time) Decision {
-	known, since := c.remembered(p, history, at)
+// newDecision computes the cooldown that the descheduler sees at a time, and beside it what the true history says.
+func (c *cooling) newDecision(p CooldownPolicy, history []Completion, at time.Time) Decision {
+	known, since := c.rememberedCompletions(p, history, at)
 	last := history[len(history)-1]
 	is, really := p.Decide(known, at), p.Decide(history, at)
 	d := Decision{
@@ -248,15 +248,15 @@ func (c *cooling) decision(p CooldownPolicy, history []Completion, at time.Time)
 		}
 	}
 	if is.Effective != really.Effective {
-		d.Inputs.Finding = fmt.Sprintf("the descheduler remembers %d of %s", is.Count, plural(really.Count, "migration")) + " in its window and waits " + span(is.Effective) + " instead of " + span(really.Effective)
+		d.Inputs.Finding = fmt.Sprintf("the descheduler remembers %d of %s", is.Count, formatCount(really.Count, "migration")) + " in its window and waits " + formatSpan(is.Effective) + " instead of " + formatSpan(really.Effective)
 	}
 	return d
 }
 
-// remembered returns the completions that the descheduler has in its memory at a time.
-func (c *cooling) remembered(p CooldownPolicy, history []Completion, at time.Time) (known []Completion, since time.Time) {
+// rememberedCompletions returns the completions that the descheduler has in its memory at a time.
+func (c *cooling) rememberedCompletions(p CooldownPolicy, history []Completion, at time.Time) (known []Completion, since time.Time) {
 	return c.env.Remembered(p, history, at, func(since time.Time) map[string]bool {
-		return c.seed(c.readable(p, history[len(history)-1], since))
+		return c.selectSeed(c.seedReadTime(p, history[len(history)-1], since))
 	})
 }
 
@@ -265,7 +265,7 @@ func (c *cooling) remembered(p CooldownPolicy, history []Completion, at time.Tim
 // only the successes, which seeded names by their UIDs; the older behaviour does so in each cycle, so that it knows no failure.
 // Completions are at least one, in ascending order of their ends. Since is from when on it remembers; zero where that is not known.
 func (e *Env) Remembered(p CooldownPolicy, history []Completion, at time.Time, seeded func(since time.Time) map[string]bool) (known []Completion, since time.Time) {
-	since, _ = e.descheduler(at)
+	since, _ = e.findDeschedulerProcess(at)
 	if p.Model == CooldownReseeded {
 		since = at
 	}
@@ -282,19 +282,19 @@ func (e *Env) Remembered(p CooldownPolicy, history []Completion, at time.Time, s
 	return known, since
 }
 
-// readable returns the time as of which the plugin reads the migrations that exist. Where it does so in each cycle, that is
+// seedReadTime returns the time as of which the plugin reads the migrations that exist. Where it does so in each cycle, that is
 // when the last one is final, which is a moment after its end showed on the VMI.
-func (c *cooling) readable(p CooldownPolicy, last Completion, since time.Time) time.Time {
+func (c *cooling) seedReadTime(p CooldownPolicy, last Completion, since time.Time) time.Time {
 	for _, m := range c.migrations {
 		if p.Model == CooldownReseeded && m.UID == last.MigrationUID {
-			return later(since, m.FinishedAt)
+			return maxTime(since, m.FinishedAt)
 		}
 	}
 	return since
 }
 
-// seed names the migrations that the plugin reads at its start: the successes among those that KubeVirt still kept.
-func (c *cooling) seed(at time.Time) map[string]bool {
+// selectSeed names the migrations that the plugin reads at its start: the successes among those that KubeVirt still kept.
+func (c *cooling) selectSeed(at time.Time) map[string]bool {
 	seed := map[string]bool{}
 	for _, m := range finishedAt(c.migrations, at) {
 		if m.Outcome == OutcomeSucceeded {
@@ -304,9 +304,9 @@ func (c *cooling) seed(at time.Time) map[string]bool {
 	return seed
 }
 
-// meet returns the decision that an act of the descheduler met: it was to be blocked, as a migration was running or a
+// findBlockingDecision returns the decision that an act of the descheduler met: it was to be blocked, as a migration was running or a
 // cooldown held. None where nothing was in its way.
-func (c *cooling) meet(r *request) (Decision, bool) {
+func (c *cooling) findBlockingDecision(r *request) (Decision, bool) {
 	p := c.env.CooldownPolicy(r.RequestedAt)
 	if p.Model == CooldownNone {
 		return Decision{}, false
@@ -315,21 +315,21 @@ func (c *cooling) meet(r *request) (Decision, bool) {
 		Namespace: c.life.namespace, VMI: c.life.vmi, VMIUID: c.life.uid, Node: r.Node, DecidedAt: r.RequestedAt, Layer: LayerCooldown,
 		Reason: DecidedInProgress, Model: p.Model, Origin: OriginDerived,
 	}
-	if m := c.running(r.RequestedAt); m != nil {
+	if m := c.findRunningMigration(r.RequestedAt); m != nil {
 		d.Inputs.Migration, d.Inputs.MigrationUID, d.Inputs.StartedAt = m.Name, m.UID, m.result.StartedAt
 	} else {
 		history := c.endedBy(r.RequestedAt)
 		if len(history) == 0 {
 			return Decision{}, false
 		}
-		d = c.decision(p, history, r.RequestedAt)
+		d = c.newDecision(p, history, r.RequestedAt)
 		if !r.RequestedAt.Before(d.Until) {
 			return Decision{}, false
 		}
 		d.Reason, d.Node = DecidedCooldown, r.Node
 	}
 	d.ID, d.Verdict = hashID("blocked", r.ID.String()), VerdictBlocked
-	d.Inputs.Requester, d.Inputs.RequestID = r.who(), new(r.ID)
+	d.Inputs.Requester, d.Inputs.RequestID = r.formatRequester(), new(r.ID)
 	return d, true
 }
 
@@ -344,9 +344,9 @@ func (c *cooling) endedBy(at time.Time) []Completion {
 	return c.completions[:n]
 }
 
-// running returns the migration whose data moved at a time, as the plugin's filter sees it: started, and not ended. Nil
+// findRunningMigration returns the migration whose data moved at a time, as the plugin's filter sees it: started, and not ended. Nil
 // where none did.
-func (c *cooling) running(at time.Time) *migration {
+func (c *cooling) findRunningMigration(at time.Time) *migration {
 	for _, m := range c.migrations {
 		r := m.result
 		end := cmp.Or(r.EndedAt, m.FinishedAt)
@@ -357,8 +357,8 @@ func (c *cooling) running(at time.Time) *migration {
 	return nil
 }
 
-// released returns the decision that ends what this one began.
-func (d Decision) released(reason string, at time.Time, of string) Decision {
+// newRelease returns the decision that ends what this one began.
+func (d Decision) newRelease(reason string, at time.Time, of string) Decision {
 	d.ID = hashID(reason, string(d.Layer), d.VMIUID, of)
 	d.Verdict, d.Reason, d.DecidedAt, d.toldAt = VerdictReleased, reason, at, time.Time{}
 	return d

@@ -140,24 +140,24 @@ func TestCooldownBounds(t *testing.T) {
 	}
 }
 
-// hourly has a VM moved to and fro, once each hour from one on, by the descheduler; those that fail name no node.
-func (h *history) hourly(outcomes string) {
-	h.vm(0, "db", nil)
+// moveHourly has a VM moved to and fro, once each hour from one on, by the descheduler; those that fail name no node.
+func (h *history) moveHourly(outcomes string) {
+	h.changeVM(0, "db", nil)
 	for i, o := range outcomes {
 		at := time.Duration(i+1) * time.Hour
 		uid := string(rune('a' + i))
-		h.mark(at-2*time.Minute, "db", "descheduler")
-		h.creates(at-2*time.Minute, uid, "db", nil)
+		h.markVM(at-2*time.Minute, "db", "descheduler")
+		h.createMigration(at-2*time.Minute, uid, "db", nil)
 		to := ""
 		if o == 'S' {
 			to = map[string]string{"n1": "n2", "n2": "n1"}[h.vms["db"].Node]
 		}
-		h.runs(at-time.Minute, at, uid, to)
+		h.runMigration(at-time.Minute, at, uid, to)
 		if o != 'S' {
-			h.unmark(at+2*time.Second, "db")
+			h.unmarkVM(at+2*time.Second, "db")
 		}
 		if i >= trail.FinishedKept {
-			h.goes(at+2*time.Second, string(rune('a'+i-trail.FinishedKept)))
+			h.removeMigration(at+2*time.Second, string(rune('a'+i-trail.FinishedKept)))
 		}
 	}
 }
@@ -177,71 +177,71 @@ func TestCooldownModels(t *testing.T) {
 		model string
 		want  last
 	}{
-		{"no restart seen: all that was counts", func(h *history) { h.hourly("SSSSSS") }, trail.CooldownLive, last{6, 6, 6 * time.Hour, ""}},
-		{"failures after the hand-over count", func(h *history) { h.hourly("SFFS") }, trail.CooldownLive, last{4, 4, 2 * time.Hour, ""}},
+		{"no restart seen: all that was counts", func(h *history) { h.moveHourly("SSSSSS") }, trail.CooldownLive, last{6, 6, 6 * time.Hour, ""}},
+		{"failures after the hand-over count", func(h *history) { h.moveHourly("SFFS") }, trail.CooldownLive, last{4, 4, 2 * time.Hour, ""}},
 		{"failures before the restart are forgotten", func(h *history) {
-			h.hourly("SFF")
-			h.descheduler(4*time.Hour-30*time.Minute, "v0.34", true)
-			h.again(4, "S")
+			h.moveHourly("SFF")
+			h.startDescheduler(4*time.Hour-30*time.Minute, "v0.34", true)
+			h.continueHourly(4, "S")
 		}, trail.CooldownLive,
 			last{2, 4, 30 * time.Minute, "the descheduler remembers 2 of 4 migrations in its window and waits 30m0s instead of 2h0m0s"}},
 		{"five successes at most are read at the start", func(h *history) {
-			h.hourly("SSSSSSS")
-			h.descheduler(8*time.Hour-30*time.Minute, "v0.34", true)
-			h.again(8, "S")
+			h.moveHourly("SSSSSSS")
+			h.startDescheduler(8*time.Hour-30*time.Minute, "v0.34", true)
+			h.continueHourly(8, "S")
 		},
 			trail.CooldownLive, last{6, 8, 6 * time.Hour, ""}},
 		{"and fewer where failures took their places", func(h *history) {
-			h.hourly("SSSFFF")
-			h.descheduler(7*time.Hour-30*time.Minute, "v0.34", true)
-			h.again(7, "S")
+			h.moveHourly("SSSFFF")
+			h.startDescheduler(7*time.Hour-30*time.Minute, "v0.34", true)
+			h.continueHourly(7, "S")
 		},
 			trail.CooldownLive, last{3, 7, time.Hour, "the descheduler remembers 3 of 7 migrations in its window and waits 1h0m0s instead of 6h0m0s"}},
 		{"those deleted by hand before the restart are not read", func(h *history) {
-			h.hourly("SSS")
-			h.goes(3*time.Hour+5*time.Minute, "a")
-			h.goes(3*time.Hour+5*time.Minute, "b")
-			h.descheduler(4*time.Hour-30*time.Minute, "v0.34", true)
-			h.again(4, "S")
+			h.moveHourly("SSS")
+			h.removeMigration(3*time.Hour+5*time.Minute, "a")
+			h.removeMigration(3*time.Hour+5*time.Minute, "b")
+			h.startDescheduler(4*time.Hour-30*time.Minute, "v0.34", true)
+			h.continueHourly(4, "S")
 		}, trail.CooldownLive, last{2, 4, 30 * time.Minute, "the descheduler remembers 2 of 4 migrations in its window and waits 30m0s instead of 2h0m0s"}},
 		{"those deleted after it are remembered", func(h *history) {
-			h.hourly("SSS")
-			h.descheduler(3*time.Hour+5*time.Minute, "v0.34", true)
-			h.goes(3*time.Hour+6*time.Minute, "a")
-			h.goes(3*time.Hour+6*time.Minute, "b")
-			h.again(4, "S")
+			h.moveHourly("SSS")
+			h.startDescheduler(3*time.Hour+5*time.Minute, "v0.34", true)
+			h.removeMigration(3*time.Hour+6*time.Minute, "a")
+			h.removeMigration(3*time.Hour+6*time.Minute, "b")
+			h.continueHourly(4, "S")
 		}, trail.CooldownLive, last{4, 4, 2 * time.Hour, ""}},
-		{"4.21 reads anew in each cycle: never more than five", func(h *history) { h.descheduler(0, "v4.21.3", true); h.hourly("SSSSSSS") }, trail.CooldownReseeded,
+		{"4.21 reads anew in each cycle: never more than five", func(h *history) { h.startDescheduler(0, "v4.21.3", true); h.moveHourly("SSSSSSS") }, trail.CooldownReseeded,
 			last{5, 7, 4 * time.Hour, "the descheduler remembers 5 of 7 migrations in its window and waits 4h0m0s instead of 6h0m0s"}},
-		{"4.21 never counts failures, the last one neither", func(h *history) { h.descheduler(0, "v4.21.3", true); h.hourly("SFSF") }, trail.CooldownReseeded,
+		{"4.21 never counts failures, the last one neither", func(h *history) { h.startDescheduler(0, "v4.21.3", true); h.moveHourly("SFSF") }, trail.CooldownReseeded,
 			last{2, 4, 30 * time.Minute, "the descheduler remembers 2 of 4 migrations in its window and waits 30m0s instead of 2h0m0s"}},
 		{"4.21 as it was stated", func(h *history) {
 			s := settings
 			s.Model = trail.CooldownReseeded
-			h.policy(time.Second, s)
-			h.hourly("SF")
+			h.applyPolicy(time.Second, s)
+			h.moveHourly("SF")
 		}, trail.CooldownReseeded, last{1, 2, 15 * time.Minute, "the descheduler remembers 1 of 2 migrations in its window and waits 15m0s instead of 30m0s"}},
 		{"a newer release as it was stated, whatever the process says of itself", func(h *history) {
 			s := settings
 			s.Model = trail.CooldownLive
-			h.policy(time.Second, s)
-			h.descheduler(2*time.Second, "v4.21.3", true)
-			h.hourly("SF")
+			h.applyPolicy(time.Second, s)
+			h.startDescheduler(2*time.Second, "v4.21.3", true)
+			h.moveHourly("SF")
 		}, trail.CooldownLive, last{2, 2, 30 * time.Minute, ""}},
 		{"settings that change count from their change on", func(h *history) {
-			h.hourly("SS")
+			h.moveHourly("SS")
 			s := trail.DeschedulerSettings{Cooldown: &trail.CooldownSettings{time.Minute, 3 * time.Minute, time.Hour + 10*time.Minute}}
-			h.policy(2*time.Hour+30*time.Minute, s)
-			h.again(3, "S")
+			h.applyPolicy(2*time.Hour+30*time.Minute, s)
+			h.continueHourly(3, "S")
 		}, trail.CooldownLive, last{2, 2, 2 * time.Minute, ""}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHistory()
-			h.policy(0, settings)
+			h.applyPolicy(0, settings)
 			c.tell(h)
 			var got trail.Decision
-			for _, d := range h.decisions(100*time.Hour, "db", trail.LayerCooldown) {
+			for _, d := range h.decisionsAt(100*time.Hour, "db", trail.LayerCooldown) {
 				if d.Verdict == trail.VerdictHolds {
 					got = d
 				}
@@ -256,37 +256,37 @@ func TestCooldownModels(t *testing.T) {
 		t.Parallel()
 		for name, tell := range map[string]func(*history){
 			"no policy":               func(*history) {},
-			"the plugin is not in it": func(h *history) { h.policy(0, trail.DeschedulerSettings{}) },
-			"stated":                  func(h *history) { s := settings; s.Model = trail.CooldownNone; h.policy(0, s) },
-			"its metrics are absent":  func(h *history) { h.policy(0, settings); h.descheduler(0, "v0.34", false) },
+			"the plugin is not in it": func(h *history) { h.applyPolicy(0, trail.DeschedulerSettings{}) },
+			"stated":                  func(h *history) { s := settings; s.Model = trail.CooldownNone; h.applyPolicy(0, s) },
+			"its metrics are absent":  func(h *history) { h.applyPolicy(0, settings); h.startDescheduler(0, "v0.34", false) },
 		} {
 			h := newHistory()
 			tell(h)
-			h.hourly("SS")
-			require.Empty(t, h.decisions(100*time.Hour, "db", trail.LayerCooldown), name)
+			h.moveHourly("SS")
+			require.Empty(t, h.decisionsAt(100*time.Hour, "db", trail.LayerCooldown), name)
 		}
 	})
 	t.Run("the settings before the first that were seen are those", func(t *testing.T) {
 		t.Parallel()
 		h := newHistory()
-		h.hourly("S")
-		h.policy(2*time.Hour, settings)
-		require.Len(t, h.decisions(100*time.Hour, "db", trail.LayerCooldown), 2)
+		h.moveHourly("S")
+		h.applyPolicy(2*time.Hour, settings)
+		require.Len(t, h.decisionsAt(100*time.Hour, "db", trail.LayerCooldown), 2)
 	})
 }
 
-// again goes on with hourly, in an hour.
-func (h *history) again(hour int, outcomes string) {
+// continueHourly goes on with hourly, in an hour.
+func (h *history) continueHourly(hour int, outcomes string) {
 	for i, o := range outcomes {
 		at := time.Duration(hour+i) * time.Hour
 		uid := string(rune('a' + hour + i - 1))
-		h.mark(at-2*time.Minute, "db", "descheduler")
-		h.creates(at-2*time.Minute, uid, "db", nil)
+		h.markVM(at-2*time.Minute, "db", "descheduler")
+		h.createMigration(at-2*time.Minute, uid, "db", nil)
 		to := ""
 		if o == 'S' {
 			to = map[string]string{"n1": "n2", "n2": "n1"}[h.vms["db"].Node]
 		}
-		h.runs(at-time.Minute, at, uid, to)
+		h.runMigration(at-time.Minute, at, uid, to)
 	}
 }
 
@@ -294,26 +294,26 @@ func (h *history) again(hour int, outcomes string) {
 func TestCooldownIsMet(t *testing.T) {
 	t.Parallel()
 	h := newHistory()
-	h.policy(0, trail.DeschedulerSettings{Cooldown: &trail.CooldownSettings{trail.DefaultCooldown, trail.DefaultMaxCooldown, trail.DefaultCooldownWindow}})
-	h.vm(0, "db", nil)
-	h.pod(0, "p1", "db", "n1", "", nil)
+	h.applyPolicy(0, trail.DeschedulerSettings{Cooldown: &trail.CooldownSettings{trail.DefaultCooldown, trail.DefaultMaxCooldown, trail.DefaultCooldownWindow}})
+	h.changeVM(0, "db", nil)
+	h.observePod(0, "p1", "db", "n1", "", nil)
 	account := "system:serviceaccount:kube-system:descheduler"
 	already := `Evacuation in progress: Eviction triggered evacuation of VMI "shop/db"`
-	h.mark(10*time.Minute, "db", "descheduler")
-	h.creates(10*time.Minute, "a", "db", nil)
-	h.asks(11*time.Minute, "before its data moves", "p1", account, already, nil)
-	h.runs(12*time.Minute, 14*time.Minute, "a", "")
-	h.asks(13*time.Minute, "while it moves", "p1", account, already, nil)
-	h.asks(14*time.Minute+500*time.Millisecond, "after its data, before the migration is final", "p1", account, already, nil)
-	h.asks(20*time.Minute, "in the cooldown", "p1", account, already, nil)
-	h.asks(21*time.Minute, "as a dry run", "p1", account, already, func(o *tracker.RequestObservation) { o.Detail.DryRun = true })
-	h.asks(22*time.Minute, "by somebody else", "p1", "alice", already, nil)
-	h.asks(29*time.Minute-time.Second, "in its last second", "p1", account, already, nil)
-	h.asks(29*time.Minute, "at its end", "p1", account, already, nil)
+	h.markVM(10*time.Minute, "db", "descheduler")
+	h.createMigration(10*time.Minute, "a", "db", nil)
+	h.observeRequest(11*time.Minute, "before its data moves", "p1", account, already, nil)
+	h.runMigration(12*time.Minute, 14*time.Minute, "a", "")
+	h.observeRequest(13*time.Minute, "while it moves", "p1", account, already, nil)
+	h.observeRequest(14*time.Minute+500*time.Millisecond, "after its data, before the migration is final", "p1", account, already, nil)
+	h.observeRequest(20*time.Minute, "in the cooldown", "p1", account, already, nil)
+	h.observeRequest(21*time.Minute, "as a dry run", "p1", account, already, func(o *tracker.RequestObservation) { o.Detail.DryRun = true })
+	h.observeRequest(22*time.Minute, "by somebody else", "p1", "alice", already, nil)
+	h.observeRequest(29*time.Minute-time.Second, "in its last second", "p1", account, already, nil)
+	h.observeRequest(29*time.Minute, "at its end", "p1", account, already, nil)
 	var got []string
-	for _, d := range h.decisions(time.Hour, "db", trail.LayerCooldown) {
+	for _, d := range h.decisionsAt(time.Hour, "db", trail.LayerCooldown) {
 		if d.Verdict == trail.VerdictBlocked {
-			got = append(got, short(d.DecidedAt)+" "+d.Reason)
+			got = append(got, formatShortTime(d.DecidedAt)+" "+d.Reason)
 		}
 	}
 	require.Equal(t, []string{"13:00 migration_in_progress", "14:00.5 cooldown", "20:00 cooldown", "28:59 cooldown"}, got)
@@ -326,13 +326,13 @@ func TestCooldownIsComputedAnew(t *testing.T) {
 	settings := trail.DeschedulerSettings{Cooldown: &trail.CooldownSettings{15 * time.Minute, 6 * time.Hour, 48 * time.Hour}}
 	told := func(tell func(*history)) []string {
 		h := newHistory()
-		h.policy(0, settings)
-		h.hourly("SFF") // the third ends at 3:00 and holds for an hour
+		h.applyPolicy(0, settings)
+		h.moveHourly("SFF") // the third ends at 3:00 and holds for an hour
 		tell(h)
 		var out []string
-		for _, d := range h.decisions(100*time.Hour, "db", trail.LayerCooldown) {
+		for _, d := range h.decisionsAt(100*time.Hour, "db", trail.LayerCooldown) {
 			if d.Inputs.EndedAt.Sub(day) > 2*time.Hour+30*time.Minute {
-				out = append(out, fmt.Sprintf("%s %s %s, %d of %d until %s", short(d.DecidedAt), d.Verdict, d.Reason, d.Count, d.Inputs.TrueCount, short(d.Until)))
+				out = append(out, fmt.Sprintf("%s %s %s, %d of %d until %s", formatShortTime(d.DecidedAt), d.Verdict, d.Reason, d.Count, d.Inputs.TrueCount, formatShortTime(d.Until)))
 			}
 		}
 		return out
@@ -340,20 +340,20 @@ func TestCooldownIsComputedAnew(t *testing.T) {
 	undisturbed := told(func(*history) {})
 	require.Len(t, undisturbed, 2)
 	require.Contains(t, undisturbed[0], "holds migration_completed, 3 of 3")
-	restarted := told(func(h *history) { h.descheduler(3*time.Hour+10*time.Minute, "v0.34", true) })
+	restarted := told(func(h *history) { h.startDescheduler(3*time.Hour+10*time.Minute, "v0.34", true) })
 	require.Len(t, restarted, 3, restarted)
 	require.Equal(t, undisturbed[0], restarted[0])
 	require.Contains(t, restarted[1], "holds computed_anew, 1 of 3", "only the success is read; the failure on the VMI holds for the base")
 	require.Contains(t, restarted[2], "released expired, 1 of 3")
-	late := told(func(h *history) { h.descheduler(3*time.Hour+40*time.Minute, "v0.34", true) })
+	late := told(func(h *history) { h.startDescheduler(3*time.Hour+40*time.Minute, "v0.34", true) })
 	require.Len(t, late, 2, late)
 	require.Contains(t, late[1], "released expired, 1 of 3", "it is over with the start")
 	longer := told(func(h *history) {
-		h.policy(3*time.Hour+10*time.Minute, trail.DeschedulerSettings{Cooldown: &trail.CooldownSettings{time.Hour, 6 * time.Hour, 48 * time.Hour}})
+		h.applyPolicy(3*time.Hour+10*time.Minute, trail.DeschedulerSettings{Cooldown: &trail.CooldownSettings{time.Hour, 6 * time.Hour, 48 * time.Hour}})
 	})
 	require.Len(t, longer, 3, longer)
 	require.Contains(t, longer[1], "holds computed_anew, 3 of 3")
-	gone := told(func(h *history) { h.policy(3*time.Hour+10*time.Minute, trail.DeschedulerSettings{}) })
+	gone := told(func(h *history) { h.applyPolicy(3*time.Hour+10*time.Minute, trail.DeschedulerSettings{}) })
 	require.Len(t, gone, 2, gone)
 	require.Contains(t, gone[1], "released over")
 }

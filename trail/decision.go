@@ -125,28 +125,28 @@ func heldAt(decisions []Decision, layer Layer, at time.Time) *Decision {
 	return held
 }
 
-// sentence returns a decision; empty where a line would only repeat another.
-func (d *Decision) sentence() string {
+// renderSentence returns a decision; empty where a line would only repeat another.
+func (d *Decision) renderSentence() string {
 	switch {
 	case d.Verdict == VerdictHolds && d.Layer == LayerBackoff:
-		return fmt.Sprintf("KubeVirt waits %s before its next attempt, until %s (%s in a row).", span(time.Duration(d.Effective)), clock(d.Until), counted(d.Count, "failure"))
+		return fmt.Sprintf("KubeVirt waits %s before its next attempt, until %s (%s in a row).", formatSpan(time.Duration(d.Effective)), formatClock(d.Until), formatCountInWords(d.Count, "failure"))
 	case d.Reason == DecidedAnew:
-		return fmt.Sprintf("The descheduler computes the cooldown anew, as it was started or its policy changed: %s, until %s%s.", span(time.Duration(d.Effective)), clock(d.Until), d.because())
+		return fmt.Sprintf("The descheduler computes the cooldown anew, as it was started or its policy changed: %s, until %s%s.", formatSpan(time.Duration(d.Effective)), formatClock(d.Until), d.describeCause())
 	case d.Verdict == VerdictHolds:
-		return fmt.Sprintf("The descheduler leaves it alone for %s, until %s%s.", span(time.Duration(d.Effective)), clock(d.Until), d.because())
+		return fmt.Sprintf("The descheduler leaves it alone for %s, until %s%s.", formatSpan(time.Duration(d.Effective)), formatClock(d.Until), d.describeCause())
 	case d.Verdict == VerdictBlocked && d.Reason == DecidedInProgress:
 		return fmt.Sprintf("By its policy the descheduler should not have asked: migration %s was running.", d.Inputs.Migration)
 	case d.Verdict == VerdictBlocked && d.Reason == DecidedCooldown:
-		return fmt.Sprintf("By its policy the descheduler should not have asked before %s: the cooldown of %s held.", clock(d.Until), span(time.Duration(d.Effective)))
+		return fmt.Sprintf("By its policy the descheduler should not have asked before %s: the cooldown of %s held.", formatClock(d.Until), formatSpan(time.Duration(d.Effective)))
 	}
 	return ""
 }
 
-// because says from what a cooldown follows.
-func (d *Decision) because() string {
+// describeCause says from what a cooldown follows.
+func (d *Decision) describeCause() string {
 	text := " (after one migration"
 	if d.Count > 1 {
-		text = fmt.Sprintf(" (%s in %s", plural(d.Count, "migration"), brief(time.Duration(d.Window)))
+		text = fmt.Sprintf(" (%s in %s", formatCount(d.Count, "migration"), formatBriefDuration(time.Duration(d.Window)))
 	}
 	if d.Capped {
 		text += "; the most it may be"

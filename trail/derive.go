@@ -28,13 +28,13 @@ type Derived struct {
 // the cluster, follows from their rows (Env.Around).
 func Derive(subject Subject, facts []Fact, env *Env, now time.Time) Derived {
 	m := moment{now: now}
-	d := derive(subject, facts, env, &m)
+	d := deriveSubject(subject, facts, env, &m)
 	d.NextAt = m.next
 	return d
 }
 
-func derive(subject Subject, facts []Fact, env *Env, now *moment) Derived {
-	facts = distinct(sortedByTime(facts))
+func deriveSubject(subject Subject, facts []Fact, env *Env, now *moment) Derived {
+	facts = dropDuplicateFacts(sortedByTime(facts))
 	switch subject.Kind {
 	case SubjectVMI:
 		return deriveVMI(facts, env, now)
@@ -68,18 +68,18 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	}
 	assignAttempts(lives, migrations, env)
 	requests := tellRequests(pods, lives, env)
-	attribute(lives, migrations, facts, env)
-	classify(lives, migrations, facts)
+	attributeMigrations(lives, migrations, facts, env)
+	classifyFailures(lives, migrations, facts)
 	endPlacements(lives, &endingSources{pods, requests, migrations, facts, env})
 	markTerminating(lives, pods)
 	var d Derived
 	for _, l := range lives {
-		own := l.own(migrations)
+		own := l.selectOwnMigrations(migrations)
 		d.Decisions = slices.Concat(d.Decisions, decideCooldowns(l, own, requests, env, now), decideBackoffs(l, own, env, now))
-		d.Loops = append(d.Loops, bouncing(l, migrations, env, now)...)
-		summarize(l, migrations, facts)
+		d.Loops = append(d.Loops, findBounceLoops(l, migrations, env, now)...)
+		summarizeAttempts(l, migrations, facts)
 		for _, e := range l.evacuations {
-			e.judge(env.thresholds.Objectives, now)
+			e.evaluateObjective(env.thresholds.Objectives, now)
 			e.Policy = env.policyName(e.MarkedAt)
 		}
 	}
@@ -89,7 +89,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	explainWaits(lives, migrations, pods, now)
 	explainStalls(migrations, env, now)
 	for _, m := range migrations {
-		m.judge()
+		m.evaluateVerdict()
 	}
 	for _, r := range requests {
 		r.Policy = env.policyName(r.RequestedAt)
@@ -121,9 +121,9 @@ func derivePod(subject Subject, facts []Fact, env *Env) Derived {
 		vmi = cmp.Or(vmi, r.VMI) // some answers name it
 	}
 	for _, r := range requests {
-		r.VMI, r.Effect, r.Policy = vmi, r.effect(), env.policyName(r.RequestedAt)
+		r.VMI, r.Effect, r.Policy = vmi, r.computeEffect(), env.policyName(r.RequestedAt)
 	}
-	fold(requests)
+	foldRepeats(requests)
 	for _, r := range requests {
 		d.Requests = append(d.Requests, r.EvictionRequest)
 	}
@@ -213,8 +213,8 @@ func lifeAt(lives []*life, at time.Time) *life {
 	return found
 }
 
-// own returns those of some migrations that are of this VMI, in their order.
-func (l *life) own(all []*migration) []*migration {
+// selectOwnMigrations returns those of some migrations that are of this VMI, in their order.
+func (l *life) selectOwnMigrations(all []*migration) []*migration {
 	var own []*migration
 	for _, m := range all {
 		if m.VMIUID == l.uid {
@@ -236,14 +236,14 @@ func lifeOf(lives []*life, uid string) *life {
 // sortedByTime copies the facts in the order in which they should be read: by the cluster's time, then ours.
 func sortedByTime(facts []Fact) []Fact {
 	out := make([]Fact, len(facts))
-	for i, f := range ordered(facts) {
+	for i, f := range sortFactRefs(facts) {
 		out[i] = *f
 	}
 	return out
 }
 
-// ordered returns facts in the order of their times; they are large.
-func ordered(facts []Fact) []*Fact {
+// sortFactRefs returns facts in the order of their times; they are large.
+func sortFactRefs(facts []Fact) []*Fact {
 	order := make([]*Fact, len(facts))
 	for i := range facts {
 		order[i] = &facts[i]
@@ -262,7 +262,7 @@ func ordered(facts []Fact) []*Fact {
 func byVersion(a, b Fact) int {
 	switch {
 	case a.Object.ResourceVersion == b.Object.ResourceVersion:
-		return cmp.Compare(rank(a.Kind), rank(b.Kind))
+		return cmp.Compare(rankKind(a.Kind), rankKind(b.Kind))
 	case a.Object.ResourceVersion == "" || b.Object.ResourceVersion == "":
 		return cmp.Compare(a.Object.ResourceVersion, b.Object.ResourceVersion)
 	case NewerVersion(a.Object.ResourceVersion, b.Object.ResourceVersion):
@@ -271,7 +271,7 @@ func byVersion(a, b Fact) int {
 	return -1
 }
 
-func rank(k Kind) int {
+func rankKind(k Kind) int {
 	switch k {
 	case KindMigrationResult, KindMigrationCompleted:
 		return 0
@@ -284,8 +284,8 @@ func rank(k Kind) int {
 	}
 }
 
-// distinct drops the repetitions of a fact from a sorted list, which it takes over.
-func distinct(facts []Fact) []Fact {
+// dropDuplicateFacts drops the repetitions of a fact from a sorted list, which it takes over.
+func dropDuplicateFacts(facts []Fact) []Fact {
 	seen := make(map[FactID]bool, len(facts))
 	return slices.DeleteFunc(facts, func(f Fact) bool {
 		again := seen[f.ID]

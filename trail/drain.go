@@ -82,35 +82,35 @@ type drainAct struct {
 	as     string // who acted as that user; empty where nobody did
 }
 
-// drains finds the drains of the node, and what is left of the last one.
-func (n *node) drains() ([]Drain, []DrainBlocker) {
+// findDrains finds the drains of the node, and what is left of the last one.
+func (n *node) findDrains() ([]Drain, []DrainBlocker) {
 	var drains []Drain
-	closed := n.closed()
+	closed := n.closedIntervals()
 	acts := n.drainActs(closed)
 	for i, a := range acts {
-		if k := len(drains); k > 0 && drains[k-1].has(a) {
+		if k := len(drains); k > 0 && drains[k-1].hasAct(a) {
 			drains[k-1].LastAskedAt = a.at
 			continue
 		}
-		if len(n.guests(a.at)) == 0 {
+		if len(n.guestsAt(a.at)) == 0 {
 			continue // kubectl asks on for pods that are only to be deleted
 		}
-		drains = append(drains, n.drain(acts[i:], closed))
+		drains = append(drains, n.newDrain(acts[i:], closed))
 	}
 	if len(drains) == 0 {
 		return nil, nil
 	}
-	return drains, n.left(&drains[len(drains)-1], acts)
+	return drains, n.findDrainBlockers(&drains[len(drains)-1], acts)
 }
 
-// has reports whether an act that is not before a drain belongs to it.
-func (d *Drain) has(a drainAct) bool {
+// hasAct reports whether an act that is not before a drain belongs to it.
+func (d *Drain) hasAct(a drainAct) bool {
 	return !a.at.Before(d.StartedAt) && (d.Outcome == "" || a.at.Before(d.EndedAt))
 }
 
-// closed returns the times in which the node took no pods, by a cordon or the drain taint. One whose beginning was not seen
+// closedIntervals returns the times in which the node took no pods, by a cordon or the drain taint. One whose beginning was not seen
 // begins at the zero time.
-func (n *node) closed() []interval {
+func (n *node) closedIntervals() []interval {
 	var out []interval
 	held := map[string]bool{}
 	for _, f := range n.facts {
@@ -143,7 +143,7 @@ func (n *node) closed() []interval {
 // closedAt returns the time in which the node took no pods at a moment; false where it did.
 func closedAt(closed []interval, at time.Time) (interval, bool) {
 	for _, c := range closed {
-		if c.holds(at) || c.holds(at.Add(envSlack)) {
+		if c.containsTime(at) || c.containsTime(at.Add(envSlack)) {
 			return c, true
 		}
 	}
@@ -156,7 +156,7 @@ func (n *node) drainActs(closed []interval) []drainAct {
 	var out []drainAct
 	for _, r := range n.Requests {
 		_, is := closedAt(closed, r.RequestedAt)
-		if r.byOthers() && (is || r.RequesterClass.drains()) {
+		if r.byOthers() && (is || r.RequesterClass.isDrainer()) {
 			out = append(out, drainAct{r.ID, r.RequestedAt, r.VMIUID, r.RequesterClass, r.Requester, r.Impersonator})
 		}
 	}
@@ -179,8 +179,8 @@ func (n *node) drainActs(closed []interval) []drainAct {
 	return out
 }
 
-// drains returns the programs that evict in order to empty a node, and nothing else.
-func (c RequesterClass) drains() bool {
+// isDrainer returns the programs that evict in order to empty a node, and nothing else.
+func (c RequesterClass) isDrainer() bool {
 	switch c {
 	case RequesterClusterAutoscaler, RequesterKarpenter, RequesterMachineConfig, RequesterClusterAPI, RequesterNodeMaintenance, RequesterKured,
 		RequesterHarvester:
@@ -191,8 +191,8 @@ func (c RequesterClass) drains() bool {
 	return false
 }
 
-// drain makes the session that begins with the first of some acts.
-func (n *node) drain(acts []drainAct, closed []interval) Drain {
+// newDrain makes the session that begins with the first of some acts.
+func (n *node) newDrain(acts []drainAct, closed []interval) Drain {
 	a := acts[0]
 	d := Drain{ID: a.id, Node: n.name, StartedAt: a.at, Requester: a.who, RequesterClass: a.class, Impersonator: a.as, LastAskedAt: a.at}
 	c, is := closedAt(closed, a.at)
@@ -210,7 +210,7 @@ func (n *node) drain(acts []drainAct, closed []interval) Drain {
 	over(n.goneAfter(a.at), DrainNodeGone)
 	if is {
 		over(c.to, DrainAbandoned)
-	} else if quiet := lastOfRun(acts).Add(drainQuiet); (d.Outcome == "" || quiet.Before(d.EndedAt)) && n.now.reached(quiet) {
+	} else if quiet := lastOfRun(acts).Add(drainQuiet); (d.Outcome == "" || quiet.Before(d.EndedAt)) && n.now.hasReached(quiet) {
 		over(quiet, DrainAbandoned)
 	}
 	guests := map[string]bool{}
@@ -219,7 +219,7 @@ func (n *node) drain(acts []drainAct, closed []interval) Drain {
 			guests[p.VMIUID] = true
 		}
 	}
-	d.VMIsTotal, d.VMIsLeft = len(guests), len(n.guests(n.endOf(d)))
+	d.VMIsTotal, d.VMIsLeft = len(guests), len(n.guestsAt(n.endOf(d)))
 	return d
 }
 
@@ -248,7 +248,7 @@ func lastOfRun(acts []drainAct) time.Time {
 // emptyAfter returns the first time after another at which no guest was on the node; zero while one is.
 func (n *node) emptyAfter(at time.Time) time.Time {
 	for {
-		guests := n.guests(at)
+		guests := n.guestsAt(at)
 		if len(guests) == 0 {
 			return at
 		}
@@ -256,7 +256,7 @@ func (n *node) emptyAfter(at time.Time) time.Time {
 			if p.ToAt.IsZero() {
 				return time.Time{}
 			}
-			at = later(at, p.ToAt)
+			at = maxTime(at, p.ToAt)
 		}
 	}
 }
@@ -271,48 +271,48 @@ func (n *node) goneAfter(at time.Time) time.Time {
 	return time.Time{}
 }
 
-// left says of each VM that a drain has left, or left behind, why, and when one of its acts last asked for it. Of a drain that emptied its node none are.
-func (n *node) left(d *Drain, acts []drainAct) []DrainBlocker {
+// findDrainBlockers says of each VM that a drain has left, or left behind, why, and when one of its acts last asked for it. Of a drain that emptied its node none are.
+func (n *node) findDrainBlockers(d *Drain, acts []drainAct) []DrainBlocker {
 	if d.Outcome == DrainEmptied {
 		return nil
 	}
 	at := n.endOf(*d)
 	var out []DrainBlocker
-	for _, p := range n.guests(at) {
+	for _, p := range n.guestsAt(at) {
 		b := DrainBlocker{
 			DrainID: d.ID, Node: n.name, Namespace: p.Namespace, VMI: p.VMI, VMIUID: p.VMIUID,
-			WaitingSince: later(d.StartedAt, p.FromAt),
+			WaitingSince: maxTime(d.StartedAt, p.FromAt),
 		}
 		for _, a := range acts {
-			if a.vmiUID == p.VMIUID && d.has(a) {
+			if a.vmiUID == p.VMIUID && d.hasAct(a) {
 				b.LastAskedAt = a.at
 			}
 		}
-		n.blocks(&b, p, at)
+		n.explainBlocker(&b, p, at)
 		out = append(out, b)
 	}
 	return out
 }
 
-// blocks says why a guest is still there, and what KubeVirt will do about it.
-func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
+// explainBlocker says why a guest is still there, and what KubeVirt will do about it.
+func (n *node) explainBlocker(b *DrainBlocker, p *Placement, at time.Time) {
 	e := n.evacuationAt(p, at)
 	r := n.lastRequest(p, b.WaitingSince, at)
 	down := outageAt(n.outages, at)
 	switch {
-	case down != nil && down.grounds():
-		b.WaitingSince = later(b.WaitingSince, down.BeganAt)
-		b.Blocker, b.Reason, b.Next = BlockerNodeNotReady, down.since(), "move nothing from it before it is ready"
+	case down != nil && down.blocksMigration():
+		b.WaitingSince = maxTime(b.WaitingSince, down.BeganAt)
+		b.Blocker, b.Reason, b.Next = BlockerNodeNotReady, down.describePeriod(), "move nothing from it before it is ready"
 	case p.Strategy == StrategyExternal:
 		b.Blocker, b.Reason, b.Next = BlockerExternal, "its eviction strategy is External", "do nothing: its owner has to move it"
 	case e != nil:
-		b.WaitingSince = later(b.WaitingSince, e.MarkedAt)
+		b.WaitingSince = maxTime(b.WaitingSince, e.MarkedAt)
 		n.blocksMarked(b, e, p, at)
 	case r != nil && r.Answer == AnswerPDB:
 		b.Blocker, b.Reason, b.Next = BlockerPDB, "a PodDisruptionBudget forbids it: "+r.AnswerText, "do nothing: the API server refuses the eviction"
 	case p.NotMigratable != "" && p.Strategy != "" && p.Strategy != strategyNone || r != nil && r.Answer == AnswerNotMigratable:
 		b.notMigratable(p)
-	case r == nil && !p.evictable():
+	case r == nil && !p.isEvictable():
 		b.Blocker, b.Reason = BlockerOptedOut, "its eviction strategy "+strategyText(p.Strategy)+" does not ask to be moved"
 		b.Next = "do nothing: an eviction of its pod shuts it down"
 	default:
@@ -320,7 +320,7 @@ func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
 		if n.env.drainTainted(n.name, at) {
 			b.Reason, b.Next = "KubeVirt has made no migration for it yet", "make one, when a slot is free"
 		} else if r != nil {
-			b.Reason, b.Next = "lastly, at "+clock(r.RequestedAt)+": "+r.outcome(), "do nothing until its pod is evicted again"
+			b.Reason, b.Next = "lastly, at "+formatClock(r.RequestedAt)+": "+r.describeOutcome(), "do nothing until its pod is evicted again"
 		}
 	}
 }
@@ -334,24 +334,24 @@ func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement, at tim
 	}
 	waits := last != nil && last.FinishedAt.IsZero() && last.SchedulingAt.IsZero()
 	switch {
-	case last != nil && last.stalled():
+	case last != nil && last.isStalled():
 		b.Blocker, b.Next = BlockerMigrating, "wait for that node"
-		b.Reason = fmt.Sprintf("%s is stalled: its target pod is there, and %s", last.label(), last.WaitDetail)
+		b.Reason = fmt.Sprintf("%s is stalled: its target pod is there, and %s", last.formatLabel(), last.WaitDetail)
 	case last != nil && last.FinishedAt.IsZero() && !waits:
-		b.Blocker, b.Reason, b.Next = BlockerMigrating, fmt.Sprintf("%s is under way since %s", last.label(), clock(last.SchedulingAt)), "finish this attempt"
+		b.Blocker, b.Reason, b.Next = BlockerMigrating, fmt.Sprintf("%s is under way since %s", last.formatLabel(), formatClock(last.SchedulingAt)), "finish this attempt"
 	case e.FailedAttempts > 0:
 		b.Blocker = BlockerFailing
-		b.Reason = fmt.Sprintf("%s failed, lastly: %s, %s", counted(e.FailedAttempts, "attempt"), e.LastFailureClass, e.LastFailureReason)
+		b.Reason = fmt.Sprintf("%s failed, lastly: %s, %s", formatCountInWords(e.FailedAttempts, "attempt"), e.LastFailureClass, e.LastFailureReason)
 		b.Next = n.nextAttempt(e, at)
 	case waits:
-		b.Blocker, b.Reason, b.Next = BlockerQueued, "its migration waits: "+waitText(last), "start "+last.label()
+		b.Blocker, b.Reason, b.Next = BlockerQueued, "its migration waits: "+waitText(last), "start "+last.formatLabel()
 	case p.NotMigratable != "":
 		b.notMigratable(p)
 	default:
 		b.Blocker, b.Reason, b.Next = BlockerQueued, "it is marked, and KubeVirt has made no migration yet", "make one, when a slot is free"
 	}
-	if e.missed() {
-		b.Reason += "; it was to leave within " + brief(time.Duration(e.Objective))
+	if e.hasMissedObjective() {
+		b.Reason += "; it was to leave within " + formatBriefDuration(time.Duration(e.Objective))
 	}
 }
 
@@ -362,7 +362,7 @@ func (b *DrainBlocker) notMigratable(p *Placement) {
 	}
 	b.Next = "do nothing: it refuses each eviction"
 	if !p.NotMigratableSince.IsZero() {
-		b.WaitingSince = later(b.WaitingSince, p.NotMigratableSince)
+		b.WaitingSince = maxTime(b.WaitingSince, p.NotMigratableSince)
 	}
 }
 
@@ -371,10 +371,10 @@ func (n *node) nextAttempt(e *Evacuation, at time.Time) string {
 	switch {
 	case e.NextRetryAt.IsZero():
 		return "try again"
-	case n.within(interval{from: e.NextRetryAt}, at):
-		return "try again: the next attempt was due at " + clock(e.NextRetryAt)
+	case n.isWithin(interval{from: e.NextRetryAt}, at):
+		return "try again: the next attempt was due at " + formatClock(e.NextRetryAt)
 	}
-	return "try again, not before " + clock(e.NextRetryAt)
+	return "try again, not before " + formatClock(e.NextRetryAt)
 }
 
 // waitText says why a migration waits.
@@ -391,7 +391,7 @@ func waitText(m *Migration) string {
 // evacuationAt returns the evacuation of a guest from the node that was open at a time, nil where none was.
 func (n *node) evacuationAt(p *Placement, at time.Time) *Evacuation {
 	for _, e := range n.ofVMI(p.VMIUID).Evacuations {
-		if n.within(interval{e.MarkedAt, e.EndedAt}, at) {
+		if n.isWithin(interval{e.MarkedAt, e.EndedAt}, at) {
 			return e
 		}
 	}
@@ -402,15 +402,15 @@ func (n *node) evacuationAt(p *Placement, at time.Time) *Evacuation {
 func (n *node) lastRequest(p *Placement, since, at time.Time) *EvictionRequest {
 	var last *EvictionRequest
 	for _, r := range n.ofVMI(p.VMIUID).Requests {
-		if r.byOthers() && n.within(interval{from: r.RequestedAt}, at) && !r.RequestedAt.Before(since) {
+		if r.byOthers() && n.isWithin(interval{from: r.RequestedAt}, at) && !r.RequestedAt.Before(since) {
 			last = r
 		}
 	}
 	return last
 }
 
-// evictable reports whether the guest's strategy asks to be moved.
-func (p *Placement) evictable() bool {
+// isEvictable reports whether the guest's strategy asks to be moved.
+func (p *Placement) isEvictable() bool {
 	return p.Strategy == strategyMigrate || p.Strategy == strategyIfPossible || p.Strategy == StrategyExternal
 }
 
@@ -421,28 +421,30 @@ func strategyText(s string) string {
 	return s
 }
 
-// who names the one who began the drain, as in the middle of a sentence.
-func (d Drain) who() string {
+// formatRequester names the one who began the drain, as in the middle of a sentence.
+func (d Drain) formatRequester() string {
 	if d.Requester == "" && d.RequesterClass == RequesterUnknown {
 		return "somebody"
 	}
-	return actor(d.Requester, d.Impersonator, d.RequesterClass)
+	return formatRequester(d.Requester, d.Impersonator, d.RequesterClass)
 }
 
-// begun says what the drain is about, without a subject.
-func (d Drain) begun() string {
-	return fmt.Sprintf("began to drain %s of %s.", d.Node, plural(d.VMIsTotal, "VM"))
+// describeStart says what the drain is about, without a subject.
+func (d Drain) describeStart() string {
+	return fmt.Sprintf("began to drain %s of %s.", d.Node, formatCount(d.VMIsTotal, "VM"))
 }
 
-func (d Drain) opening() string { return opening(d.who()) + " " + d.begun() }
+func (d Drain) renderOpening() string {
+	return capitalizeRequester(d.formatRequester()) + " " + d.describeStart()
+}
 
-func (d Drain) closing() string {
-	took := span(d.EndedAt.Sub(d.StartedAt))
+func (d Drain) renderClosing() string {
+	took := formatSpan(d.EndedAt.Sub(d.StartedAt))
 	switch d.Outcome {
 	case DrainEmptied:
 		return fmt.Sprintf("The drain of %s is done: no VM is left, after %s.", d.Node, took)
 	case DrainAbandoned:
-		return fmt.Sprintf("The drain of %s was given up after %s, with %s left.", d.Node, took, plural(d.VMIsLeft, "VM"))
+		return fmt.Sprintf("The drain of %s was given up after %s, with %s left.", d.Node, took, formatCount(d.VMIsLeft, "VM"))
 	case DrainNodeGone:
 		return fmt.Sprintf("The drain of %s ended with the node, after %s.", d.Node, took)
 	}

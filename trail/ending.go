@@ -63,7 +63,7 @@ func endingOf(l *life, end Fact, surround *endingSources) ending {
 		if r.life == l && r.Effect == EffectShutdown && !r.RequestedAt.After(end.ObservedAt) {
 			return ending{
 				cause: EndingEvicted, requester: r.Requester, class: r.RequesterClass, detail: strings.TrimSpace(r.StatedReason),
-				node: r.Node, strategy: l.strategy(), pod: r.pod.name,
+				node: r.Node, strategy: l.lastStrategy(), pod: r.pod.name,
 			}
 		}
 	}
@@ -73,11 +73,11 @@ func endingOf(l *life, end Fact, surround *endingSources) ending {
 			continue
 		}
 		if cause, known := disruptionEndings[d.Value]; known {
-			return surround.disrupted(l, p, cause)
+			return surround.newDisruptedEnding(l, p, cause)
 		}
 	}
-	if m := lostIn(l.own(surround.migrations)); m != nil && end.Reason != ReasonGuestStopped {
-		return m.lost(l)
+	if m := lostIn(l.selectOwnMigrations(surround.migrations)); m != nil && end.Reason != ReasonGuestStopped {
+		return m.newLostEnding(l)
 	}
 	switch end.Reason {
 	case ReasonGuestStopped:
@@ -98,9 +98,9 @@ type endingSources struct {
 	env        *Env
 }
 
-// disrupted returns how a guest ended whose pod Kubernetes took away, and who had begun that as far as it is known.
-func (s *endingSources) disrupted(l *life, p *launcher, cause Ending) ending {
-	e := ending{cause: cause, node: p.node, strategy: l.strategy(), pod: p.name}
+// newDisruptedEnding returns how a guest ended whose pod Kubernetes took away, and who had begun that as far as it is known.
+func (s *endingSources) newDisruptedEnding(l *life, p *launcher, cause Ending) ending {
+	e := ending{cause: cause, node: p.node, strategy: l.lastStrategy(), pod: p.name}
 	if d, ok := p.disruption.Detail.(*PodDetail); ok {
 		e.detail = d.Message
 	}
@@ -132,7 +132,7 @@ const eventSlack = time.Minute
 func (s *endingSources) updatesWorkload(l *life, at time.Time) bool {
 	return slices.ContainsFunc(s.facts, func(f Fact) bool {
 		d, ok := f.Detail.(*KubeEventDetail)
-		return ok && d.Reason == "SuccessfulEvict" && f.VMIUID == l.uid && outside(at, f.OccurredAt, f.OccurredAt) <= eventSlack
+		return ok && d.Reason == "SuccessfulEvict" && f.VMIUID == l.uid && computeDistance(at, f.OccurredAt, f.OccurredAt) <= eventSlack
 	})
 }
 
@@ -158,9 +158,9 @@ func lostIn(migrations []*migration) *migration {
 	return nil
 }
 
-// lost returns how a guest ended that the migration lost. Who began it is who asked for the migration.
-func (m *migration) lost(l *life) ending {
-	e := ending{cause: EndingPostCopy, requester: m.Requester, detail: m.Name, node: m.SourceNode, strategy: l.strategy()}
+// newLostEnding returns how a guest ended that the migration lost. Who began it is who asked for the migration.
+func (m *migration) newLostEnding(l *life) ending {
+	e := ending{cause: EndingPostCopy, requester: m.Requester, detail: m.Name, node: m.SourceNode, strategy: l.lastStrategy()}
 	if m.FailureClass == FailureGuestLost {
 		e.cause = EndingHandOver
 	}
@@ -188,21 +188,21 @@ func (e ending) whyAllowed() string {
 	return "although its strategy is " + e.strategy + ": was its webhook away?"
 }
 
-// who names who began it, empty where that is not known.
-func (e ending) who() string {
+// formatRequester names who began it, empty where that is not known.
+func (e ending) formatRequester() string {
 	switch {
 	case e.class == RequesterKubeVirt:
 		return "KubeVirt, which updates its VMs"
 	case e.class == "" || e.class == RequesterUnknown && e.requester == "":
 		return ""
 	}
-	return actor(e.requester, "", e.class)
+	return formatRequester(e.requester, "", e.class)
 }
 
-// how says what the platform did, as a clause; empty where it did nothing. The pod is called as it is given.
-func (e ending) how(pod string) string {
+// describeAction says what the platform did, as a clause; empty where it did nothing. The pod is called as it is given.
+func (e ending) describeAction(pod string) string {
 	by, note := "", ""
-	if who := e.who(); who != "" {
+	if who := e.formatRequester(); who != "" {
 		by = " by " + who
 	}
 	if e.detail != "" {
@@ -227,33 +227,33 @@ func (e ending) how(pod string) string {
 	case EndingPodGC:
 		return pod + " was cleaned up with its node " + e.node + note
 	case EndingPostCopy:
-		return "migration " + e.detail + asked(by) + " failed in post-copy mode, when the guest already ran on its target"
+		return "migration " + e.detail + formatAskedBy(by) + " failed in post-copy mode, when the guest already ran on its target"
 	case EndingHandOver:
-		return "migration " + e.detail + asked(by) + " ended, and the guest was on neither node"
+		return "migration " + e.detail + formatAskedBy(by) + " ended, and the guest was on neither node"
 	case EndingStopped, EndingDeleted, EndingFailed:
 	}
 	return ""
 }
 
-// asked says of a migration who asked for it, between its name and what became of it.
-func asked(by string) string {
+// formatAskedBy says of a migration who asked for it, between its name and what became of it.
+func formatAskedBy(by string) string {
 	if by == "" {
 		return ""
 	}
 	return ", asked for" + by + ","
 }
 
-// sentence says what the platform did to a guest: evicted, not moved.
-func (e ending) sentence() string {
+// renderSentence says what the platform did to a guest: evicted, not moved.
+func (e ending) renderSentence() string {
 	verdict := "The VM was shut down, not moved: "
 	if e.cause == EndingPostCopy || e.cause == EndingHandOver {
 		verdict = "The guest was lost: "
 	}
-	return stopped(verdict + e.how(strings.TrimSpace("its pod "+e.pod)))
+	return addFullStop(verdict + e.describeAction(strings.TrimSpace("its pod "+e.pod)))
 }
 
-// stopped ends a sentence, which may be a question.
-func stopped(text string) string {
+// addFullStop ends a sentence, which may be a question.
+func addFullStop(text string) string {
 	if strings.HasSuffix(text, "?") {
 		return text
 	}

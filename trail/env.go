@@ -40,7 +40,7 @@ func NewEnv(facts []Fact) *Env {
 	for i := range facts {
 		count[facts[i].Subject]++
 	}
-	for _, f := range ordered(facts) {
+	for _, f := range sortFactRefs(facts) {
 		switch f.Subject.Kind {
 		case SubjectNode:
 			e.nodes[f.Subject.Name] = append(e.nodes[f.Subject.Name], *f)
@@ -65,8 +65,8 @@ func NewEnv(facts []Fact) *Env {
 	return e
 }
 
-// of makes an Env of some facts, with the rules in force by which requests are classed.
-func (e *Env) of(facts []Fact) *Env {
+// newEnvForFacts makes an Env of some facts, with the rules in force by which requests are classed.
+func (e *Env) newEnvForFacts(facts []Fact) *Env {
 	own := NewEnv(facts)
 	own.thresholds, own.kubevirt = e.thresholds, e.kubevirt
 	return own
@@ -101,12 +101,12 @@ func RuleSubjects() []Subject {
 // The sources whose gaps hide marks.
 var markSources = []Subject{{SubjectSource, "virtualmachineinstances"}, {SubjectSource, SourceSelf}}
 
-// requests returns the requests about a pod, in the order of their times.
-func (e *Env) requests(pod Subject) []Fact { return e.asked[pod] }
+// findPodRequests returns the requests about a pod, in the order of their times.
+func (e *Env) findPodRequests(pod Subject) []Fact { return e.asked[pod] }
 
-// actions returns the requests about migrations in a namespace, in the order of their times, without those of KubeVirt's own: whose wish it carries
+// findMigrationRequests returns the requests about migrations in a namespace, in the order of their times, without those of KubeVirt's own: whose wish it carries
 // out is another request.
-func (e *Env) actions(namespace string) []Fact {
+func (e *Env) findMigrationRequests(namespace string) []Fact {
 	asked := e.asked[Subject{SubjectNamespace, namespace}]
 	own := map[string]bool{} // by sender, of whom there are few
 	byKubeVirt := func(f Fact) bool {
@@ -185,8 +185,8 @@ func namesAction(f *Fact) bool {
 	}
 }
 
-// blind reports whether a mark set at the time could have come and gone unseen.
-func (e *Env) blind(at time.Time) bool {
+// hasGapAt reports whether a mark set at the time could have come and gone unseen.
+func (e *Env) hasGapAt(at time.Time) bool {
 	for _, g := range e.gaps {
 		if !g.OpenedAt.After(at.Add(time.Second)) && (g.ClosedAt.IsZero() || !g.ClosedAt.Before(at)) {
 			return true
@@ -205,20 +205,20 @@ func (e *Env) blindBetween(from, to time.Time) bool {
 	return false
 }
 
-// cordoned reports whether the node was unschedulable at the time.
-func (e *Env) cordoned(node string, at time.Time) bool {
-	return e.was(KindNodeCordoned, node, at, func(f Fact) bool { return f.What == WhatCordon })
+// isCordoned reports whether the node was unschedulable at the time.
+func (e *Env) isCordoned(node string, at time.Time) bool {
+	return e.hadNodeState(KindNodeCordoned, node, at, func(f Fact) bool { return f.What == WhatCordon })
 }
 
 // drainTainted reports whether the node bore KubeVirt's drain taint at the time.
 func (e *Env) drainTainted(node string, at time.Time) bool {
-	return e.was(KindNodeTainted, node, at, e.isDrainTaint)
+	return e.hadNodeState(KindNodeTainted, node, at, e.isDrainTaint)
 }
 
-// was reports whether the last of the facts that is selects, up to the time, was of a kind. Before the first of them a
+// hadNodeState reports whether the last of the facts that is selects, up to the time, was of a kind. Before the first of them a
 // node counts as it was found: a state that came from a list is older than its sight, and one that ends had begun. A node
 // that was deleted takes its states with it.
-func (e *Env) was(kind Kind, node string, at time.Time, is func(Fact) bool) bool {
+func (e *Env) hadNodeState(kind Kind, node string, at time.Time, is func(Fact) bool) bool {
 	var first, last *Fact
 	for i := range e.nodes[node] {
 		f := &e.nodes[node][i]
@@ -247,7 +247,7 @@ func (e *Env) cordonedBy(node string, at time.Time) string {
 		}
 		text = ""
 		if who := e.nodeChangedBy(f); who != nil {
-			text = " by " + e.actor(who)
+			text = " by " + e.formatRequester(who)
 		}
 	}
 	return text
@@ -276,15 +276,15 @@ func (e *Env) untaintedAfter(node string, at time.Time) time.Time {
 
 // isDrainTaint returns the facts about the taint that the settings in force at their time call the drain taint.
 func (e *Env) isDrainTaint(f Fact) bool {
-	key := e.settings(f.OccurredAt).DrainTaintKey
+	key := e.kubevirtSettingsAt(f.OccurredAt).DrainTaintKey
 	if key == "" {
 		key = DefaultDrainTaintKey
 	}
 	return f.What == WhatTaint+key+":"+EffectNoSchedule
 }
 
-// settings returns KubeVirt's settings in force at the time: the latest seen before, else the first seen at all.
-func (e *Env) settings(at time.Time) KubeVirtSettings {
+// kubevirtSettingsAt returns KubeVirt's settings in force at the time: the latest seen before, else the first seen at all.
+func (e *Env) kubevirtSettingsAt(at time.Time) KubeVirtSettings {
 	var in *KubeVirtSettings
 	for i := range e.kubevirt {
 		if in == nil || !e.kubevirt[i].at.After(at) {
@@ -297,9 +297,9 @@ func (e *Env) settings(at time.Time) KubeVirtSettings {
 	return *in
 }
 
-// policy returns the descheduler's settings in force at the time: the latest seen before, else the first seen at all. Nil
+// deschedulerSettingsAt returns the descheduler's settings in force at the time: the latest seen before, else the first seen at all. Nil
 // where none were.
-func (e *Env) policy(at time.Time) *DeschedulerSettings {
+func (e *Env) deschedulerSettingsAt(at time.Time) *DeschedulerSettings {
 	var in *DeschedulerSettings
 	for i := range e.policies {
 		if p := &e.policies[i]; p.detail.Descheduler != nil && (in == nil || !p.at.After(at)) {
@@ -309,8 +309,8 @@ func (e *Env) policy(at time.Time) *DeschedulerSettings {
 	return in
 }
 
-// descheduler returns the process of the descheduler at a time: the last that was started before. Nil where none is known.
-func (e *Env) descheduler(at time.Time) (start time.Time, process *DeschedulerDetail) {
+// findDeschedulerProcess returns the process of the descheduler at a time: the last that was started before. Nil where none is known.
+func (e *Env) findDeschedulerProcess(at time.Time) (start time.Time, process *DeschedulerDetail) {
 	n := sort.Search(len(e.starts), func(i int) bool { return e.starts[i].OccurredAt.After(at) }) // they may be many: one per run of a CronJob
 	for i := n - 1; i >= 0; i-- {
 		if d, ok := e.starts[i].Detail.(*DeschedulerDetail); ok {

@@ -91,7 +91,7 @@ func markedEvacuations(l *life, env *Env) []*evacuation {
 	var open *evacuation
 	end := func(f Fact, outcome Outcome) {
 		if open != nil {
-			open.EndedAt, open.closeAt, open.Outcome = later(l.leftAt(open.Node, f), open.MarkedAt), f.ObservedAt, outcome // clocks may be apart
+			open.EndedAt, open.closeAt, open.Outcome = maxTime(l.leftAt(open.Node, f), open.MarkedAt), f.ObservedAt, outcome // clocks may be apart
 			open.endLate, open.endedBy = f.Late || f.Kind == KindEvacuationMarked, f.ID
 			open.FulfilledBy = l.fulfilledBy(open, f)
 			open = nil
@@ -145,7 +145,7 @@ func (l *life) markedAgain(e *evacuation, pods map[string]*launcher, env *Env) *
 		return nil
 	}
 	for _, p := range pods {
-		asked := env.requests(p.subject())
+		asked := env.findPodRequests(p.podSubject())
 		for i := range asked {
 			f := &asked[i]
 			d, ok := f.Detail.(*RequestDetail)
@@ -190,8 +190,8 @@ func (l *life) fulfilledBy(e *evacuation, end Fact) string {
 	}
 	by := ""
 	for _, p := range l.placements {
-		if p.Node != e.Node && !p.FromAt.After(end.OccurredAt.Add(time.Second)) && p.migration() != "" {
-			by = p.migration()
+		if p.Node != e.Node && !p.FromAt.After(end.OccurredAt.Add(time.Second)) && p.arrivalMigrationUID() != "" {
+			by = p.arrivalMigrationUID()
 		}
 	}
 	return by
@@ -212,8 +212,8 @@ func newEvacuation(l *life, f Fact, env *Env) *evacuation {
 	return e
 }
 
-// summarize counts the attempts of each evacuation of one VMI, and says when the next one may come.
-func summarize(l *life, migrations []*migration, facts []Fact) {
+// summarizeAttempts counts the attempts of each evacuation of one VMI, and says when the next one may come.
+func summarizeAttempts(l *life, migrations []*migration, facts []Fact) {
 	for _, e := range l.evacuations {
 		for i, m := range migrations {
 			if m.evacuation != e {
@@ -238,13 +238,13 @@ func summarize(l *life, migrations []*migration, facts []Fact) {
 		if e.Outcome != "" || !l.deletedAt.IsZero() {
 			e.NextRetryAt = time.Time{}
 		}
-		e.annotated(l, facts)
+		e.setInProgress(l, facts)
 	}
 }
 
-// annotated tells what the annotation eviction-in-progress on the source pod was while the evacuation was open. The watch of
+// setInProgress tells what the annotation eviction-in-progress on the source pod was while the evacuation was open. The watch of
 // pods may show it before the one of VMIs shows the mark.
-func (e *evacuation) annotated(l *life, facts []Fact) {
+func (e *evacuation) setInProgress(l *life, facts []Fact) {
 	for _, f := range facts {
 		if f.Reason != ReasonEvictionInProgress || f.VMIUID != l.uid || f.Node != e.Node || !e.EndedAt.IsZero() && !f.OccurredAt.Before(e.EndedAt) {
 			continue
@@ -260,5 +260,7 @@ func (e *evacuation) annotated(l *life, facts []Fact) {
 	}
 }
 
-// during reports whether the evacuation was open at a time.
-func (e *Evacuation) during(t time.Time) bool { return interval{e.MarkedAt, e.EndedAt}.holds(t) }
+// isOpenAt reports whether the evacuation was open at a time.
+func (e *Evacuation) isOpenAt(t time.Time) bool {
+	return interval{e.MarkedAt, e.EndedAt}.containsTime(t)
+}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// request finds the request that began the evacuation, nil where nobody saw it.
-func (e Evacuation) request(requests []EvictionRequest) *EvictionRequest {
+// findRequest finds the request that began the evacuation, nil where nobody saw it.
+func (e Evacuation) findRequest(requests []EvictionRequest) *EvictionRequest {
 	for i := range requests {
 		r := &requests[i]
 		if r.Effect == EffectEvacuation && r.EvacuationID != nil && *r.EvacuationID == e.ID && r.Source != string(SourceMark) {
@@ -18,24 +18,24 @@ func (e Evacuation) request(requests []EvictionRequest) *EvictionRequest {
 	return nil
 }
 
-// asked returns who asked for the evacuation, with which words, and when KubeVirt acted on it.
-func (e Evacuation) asked(requests []EvictionRequest, seen Coverage) []string {
-	r := e.request(requests)
+// renderRequest returns who asked for the evacuation, with which words, and when KubeVirt acted on it.
+func (e Evacuation) renderRequest(requests []EvictionRequest, seen Coverage) []string {
+	r := e.findRequest(requests)
 	if r == nil {
 		text := fmt.Sprintf("At %s KubeVirt accepted to move it away from %s, asked by %s (%s: %s).",
-			clock(e.MarkedAt), e.Node, e.asker(), e.Confidence, e.Evidence)
-		return []string{text, e.unnamed(seen)}
+			formatClock(e.MarkedAt), e.Node, e.formatRequester(), e.Confidence, e.Evidence)
+		return []string{text, e.explainUnknownRequester(seen)}
 	}
 	late := ""
 	if r.SeenLate {
 		late = "; told later, by an audit log"
 	}
 	return []string{fmt.Sprintf("At %s %s asked to evict it from %s%s; KubeVirt accepted at %s (%s: %s%s).",
-		clock(r.RequestedAt), r.who(), e.Node, r.saying(), clock(e.MarkedAt), r.Confidence, r.Evidence, late)}
+		formatClock(r.RequestedAt), r.formatRequester(), e.Node, r.describeReason(), formatClock(e.MarkedAt), r.Confidence, r.Evidence, late)}
 }
 
-// unnamed says why nobody can be named, and what would name them.
-func (e Evacuation) unnamed(seen Coverage) string {
+// explainUnknownRequester says why nobody can be named, and what would name them.
+func (e Evacuation) explainUnknownRequester(seen Coverage) string {
 	switch {
 	case e.MarkedBy == MarkedByTaint:
 		return ""
@@ -55,50 +55,50 @@ func (e Evacuation) askedAgain(requests []EvictionRequest) []string {
 		}
 		switch first := r.Effect == EffectEvacuation; {
 		case first && r.Repeats > 0:
-			text = append(text, fmt.Sprintf("%s asked again%s; that changed nothing.", opening(r.who()), r.repeated()))
+			text = append(text, fmt.Sprintf("%s asked again%s; that changed nothing.", capitalizeRequester(r.formatRequester()), r.describeRepeats()))
 		case !first && r.Repeats > 0:
 			text = append(text, fmt.Sprintf("%s asked too, %s from %s to %s%s; that changed nothing.",
-				opening(r.who()), plural(r.Repeats+1, "time"), clock(r.RequestedAt), clock(r.LastRepeatAt), r.saying()))
+				capitalizeRequester(r.formatRequester()), formatCount(r.Repeats+1, "time"), formatClock(r.RequestedAt), formatClock(r.LastRepeatAt), r.describeReason()))
 		case !first:
-			text = append(text, fmt.Sprintf("%s asked too at %s%s; that changed nothing.", opening(r.who()), clock(r.RequestedAt), r.saying()))
+			text = append(text, fmt.Sprintf("%s asked too at %s%s; that changed nothing.", capitalizeRequester(r.formatRequester()), formatClock(r.RequestedAt), r.describeReason()))
 		}
 	}
 	return text
 }
 
-// story returns an evacuation from its request on.
-func (e Evacuation) story(d Derived, seen Coverage, now time.Time) []string {
-	text := append(e.asked(d.Requests, seen), e.askedAgain(d.Requests)...)
+// renderStory returns an evacuation from its request on.
+func (e Evacuation) renderStory(d Derived, seen Coverage, now time.Time) []string {
+	text := append(e.renderRequest(d.Requests, seen), e.askedAgain(d.Requests)...)
 	mine := d.attemptsOf(e.ID)
 	text = append(append(text, e.attemptsSoFar(mine)...), e.otherMigrations(d)...)
 	text = append(text, policiesOf(mine))
 	switch e.Outcome {
 	case OutcomeMigrated:
-		text = append(text, fmt.Sprintf("It was done at %s, after %s%s.", clock(e.EndedAt), span(e.EndedAt.Sub(e.MarkedAt)), e.fulfilment(d.Migrations)))
+		text = append(text, fmt.Sprintf("It was done at %s, after %s%s.", formatClock(e.EndedAt), formatSpan(e.EndedAt.Sub(e.MarkedAt)), e.describeFulfilment(d.Migrations)))
 		for i := range d.Migrations {
 			if m := &d.Migrations[i]; m.UID == e.FulfilledBy {
-				text = append(text, m.tell())
+				text = append(text, m.describeVerdict())
 			}
 		}
 	case OutcomeCancelled:
-		text = append(text, fmt.Sprintf("The evacuation was cancelled at %s%s; the guest stayed.", clock(e.EndedAt), by(e.CancelledBy, e.CancelImpersonator)))
+		text = append(text, fmt.Sprintf("The evacuation was cancelled at %s%s; the guest stayed.", formatClock(e.EndedAt), formatByUser(e.CancelledBy, e.CancelImpersonator)))
 	case OutcomeVMIGone:
 		text = append(text, e.endWithVMI(d.deletionOf(e.VMIUID), mine)...)
 	default:
 		text = append(text, e.stillOpen(mine, d.deletionOf(e.VMIUID), now)...)
 	}
-	return append(text, e.overdue())
+	return append(text, e.describeDelay())
 }
 
 // endWithVMI tells that the VMI ended before it was moved, and which attempt that ended; deleted is zero where no deletion was seen.
 func (e Evacuation) endWithVMI(deleted time.Time, mine []Migration) []string {
-	text := []string{fmt.Sprintf("The VMI ended at %s, before it was moved.", clock(e.EndedAt))}
+	text := []string{fmt.Sprintf("The VMI ended at %s, before it was moved.", formatClock(e.EndedAt))}
 	if !deleted.IsZero() && !deleted.After(e.EndedAt) {
-		text[0] = fmt.Sprintf("The VMI was deleted at %s, before it was moved; it was gone at %s.", clock(deleted), clock(e.EndedAt))
+		text[0] = fmt.Sprintf("The VMI was deleted at %s, before it was moved; it was gone at %s.", formatClock(deleted), formatClock(e.EndedAt))
 	}
 	for i := range mine {
 		if m := &mine[i]; m.goneWithVMI() {
-			text = append(text, fmt.Sprintf("%s ended because the VMI was deleted.", upperFirst(m.label())))
+			text = append(text, fmt.Sprintf("%s ended because the VMI was deleted.", upperFirst(m.formatLabel())))
 		}
 	}
 	return text
@@ -119,7 +119,7 @@ func (d *Derived) deletionOf(vmiUID string) time.Time {
 func (e Evacuation) otherMigrations(d Derived) []string {
 	var text []string
 	for _, m := range d.Migrations {
-		if m.isAttemptOf(e.ID) || m.VMIUID != e.VMIUID || m.UID == e.FulfilledBy || !e.during(m.CreatedAt) {
+		if m.isAttemptOf(e.ID) || m.VMIUID != e.VMIUID || m.UID == e.FulfilledBy || !e.isOpenAt(m.CreatedAt) {
 			continue
 		}
 		how := "is under way"
@@ -127,13 +127,13 @@ func (e Evacuation) otherMigrations(d Derived) []string {
 		case m.goneWithVMI():
 			how = "ended because the VMI was deleted"
 		case m.Outcome == OutcomeFailed || m.Outcome == OutcomeAborted:
-			how = fmt.Sprintf("%s at %s: %s", ended(m.Outcome), clock(m.FinishedAt), m.whyShort())
+			how = fmt.Sprintf("%s at %s: %s", formatOutcome(m.Outcome), formatClock(m.FinishedAt), m.whyShort())
 		case m.Outcome != "":
-			how = fmt.Sprintf("%s at %s", m.Outcome, clock(m.FinishedAt))
+			how = fmt.Sprintf("%s at %s", m.Outcome, formatClock(m.FinishedAt))
 		case !m.FinishedAt.IsZero():
 			how = "is gone; how it ended was not seen"
 		}
-		text = append(text, fmt.Sprintf("%s, created at %s, %s.", upperFirst(m.origin()), clock(m.CreatedAt), how))
+		text = append(text, fmt.Sprintf("%s, created at %s, %s.", upperFirst(m.formatOrigin()), formatClock(m.CreatedAt), how))
 	}
 	return text
 }
@@ -155,7 +155,7 @@ func (e Evacuation) attemptsSoFar(mine []Migration) []string {
 	if causes == "" {
 		return nil
 	}
-	return []string{fmt.Sprintf("KubeVirt made %s; %d failed%s.", plural(e.Attempts, "attempt"), e.FailedAttempts, causes)}
+	return []string{fmt.Sprintf("KubeVirt made %s; %d failed%s.", formatCount(e.Attempts, "attempt"), e.FailedAttempts, causes)}
 }
 
 // causesOf returns why migrations failed or were aborted, each cause once with its count; empty where none did.
@@ -181,8 +181,8 @@ func causesOf(mine []Migration) string {
 	return " (" + strings.Join(order, "; ") + ")"
 }
 
-// fulfilment tells by which migration an evacuation was done: one of its attempts, or one that was made for another reason.
-func (e Evacuation) fulfilment(migrations []Migration) string {
+// describeFulfilment tells by which migration an evacuation was done: one of its attempts, or one that was made for another reason.
+func (e Evacuation) describeFulfilment(migrations []Migration) string {
 	if e.FulfilledBy == "" {
 		return ""
 	}
@@ -192,7 +192,7 @@ func (e Evacuation) fulfilment(migrations []Migration) string {
 		case m.isAttemptOf(e.ID):
 			return fmt.Sprintf(", by attempt %d (%s) to %s", m.Attempt, m.Name, m.TargetNode)
 		default:
-			return fmt.Sprintf(", by %s, to %s", m.origin(), m.TargetNode)
+			return fmt.Sprintf(", by %s, to %s", m.formatOrigin(), m.TargetNode)
 		}
 	}
 	return ", by a migration whose object was not seen"
@@ -203,8 +203,8 @@ func (m *Migration) isAttemptOf(evacuation FactID) bool {
 	return m.EvacuationID != nil && *m.EvacuationID == evacuation
 }
 
-// origin names a migration by who made it.
-func (m *Migration) origin() string {
+// formatOrigin names a migration by who made it.
+func (m *Migration) formatOrigin() string {
 	maker := ""
 	switch m.Trigger {
 	case TriggerWorkloadUpdate:
@@ -227,9 +227,9 @@ func (m *Migration) origin() string {
 
 // stillOpen returns what an open evacuation waits for and what to do.
 func (e Evacuation) stillOpen(mine []Migration, deleted, now time.Time) []string {
-	text := []string{fmt.Sprintf("It is still to move, %s after the request.", span(now.Sub(e.MarkedAt)))}
+	text := []string{fmt.Sprintf("It is still to move, %s after the request.", formatSpan(now.Sub(e.MarkedAt)))}
 	if !deleted.IsZero() {
-		return append(text, fmt.Sprintf("Its deletion was requested at %s: KubeVirt makes no further attempt.", clock(deleted)))
+		return append(text, fmt.Sprintf("Its deletion was requested at %s: KubeVirt makes no further attempt.", formatClock(deleted)))
 	}
 	if e.Strategy == StrategyExternal {
 		return append(text, "Its strategy is External, so KubeVirt makes no migration: the controller that owns the VM has to act.")
@@ -244,9 +244,9 @@ func (e Evacuation) stillOpen(mine []Migration, deleted, now time.Time) []string
 		if phase == "" {
 			phase = "created"
 		}
-		text = append(text, fmt.Sprintf("Attempt %d (%s) is in phase %s since %s%s.", last.Attempt, last.Name, phase, clock(last.phaseSince()), last.waiting()))
+		text = append(text, fmt.Sprintf("Attempt %d (%s) is in phase %s since %s%s.", last.Attempt, last.Name, phase, formatClock(last.phaseSince()), last.describeWait()))
 	case now.Before(e.NextRetryAt):
-		text = append(text, fmt.Sprintf("KubeVirt will try again, not before %s.", clock(e.NextRetryAt)))
+		text = append(text, fmt.Sprintf("KubeVirt will try again, not before %s.", formatClock(e.NextRetryAt)))
 	case !e.NextRetryAt.IsZero():
 		text = append(text, upperFirst(e.overdueAttempt(now))+".")
 	default:
@@ -255,9 +255,9 @@ func (e Evacuation) stillOpen(mine []Migration, deleted, now time.Time) []string
 	return text
 }
 
-// waiting says for what a migration waits that has no target pod yet or is stalled, empty where it does not.
-func (m Migration) waiting() string {
-	if m.stalled() {
+// describeWait says for what a migration waits that has no target pod yet or is stalled, empty where it does not.
+func (m Migration) describeWait() string {
+	if m.isStalled() {
 		return ", and stalled: its target pod is there, and " + m.WaitDetail
 	}
 	if m.WaitReason == "" || !m.SchedulingAt.IsZero() {
@@ -268,14 +268,14 @@ func (m Migration) waiting() string {
 
 // overdueAttempt says when KubeVirt's wait after a failure was over although it has made no attempt since.
 func (e Evacuation) overdueAttempt(now time.Time) string {
-	return fmt.Sprintf("the next attempt was due at %s, %s ago", clock(e.NextRetryAt), span(now.Sub(e.NextRetryAt)))
+	return fmt.Sprintf("the next attempt was due at %s, %s ago", formatClock(e.NextRetryAt), formatSpan(now.Sub(e.NextRetryAt)))
 }
 
-// asker names who asked as far as it is known.
-func (e Evacuation) asker() string {
+// formatRequester names who asked as far as it is known.
+func (e Evacuation) formatRequester() string {
 	switch {
 	case e.RequesterClass == RequesterDescheduler || e.Requester != "":
-		return actor(e.Requester, e.Impersonator, e.RequesterClass)
+		return formatRequester(e.Requester, e.Impersonator, e.RequesterClass)
 	case e.Trigger == TriggerDrain:
 		return "whoever drains the node"
 	case e.Trigger == TriggerDrainTaint:

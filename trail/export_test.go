@@ -19,8 +19,8 @@ var (
 	AdviceShutdown = adviceShutdown
 	HashID         = hashID
 	LastPhase      = lastPhase
-	Later          = later
-	SpanText       = span
+	Later          = maxTime
+	SpanText       = formatSpan
 )
 
 // AllLoops returns the loops of all subjects.
@@ -36,10 +36,10 @@ func (c *Cluster) Facts(s Subject) []Fact { return c.facts[s] }
 func (e *Env) Asked() map[Subject][]Fact { return e.asked }
 
 // Opening returns how an answer begins to speak of the loop.
-func (l Loop) Opening() string { return l.opening() }
+func (l Loop) Opening() string { return l.renderOpening() }
 
 // Of returns the objective of a class of requesters.
-func (o Objectives) Of(class RequesterClass) time.Duration { return o.of(class) }
+func (o Objectives) Of(class RequesterClass) time.Duration { return o.findObjective(class) }
 
 // Forgotten returns the completion as one that the descheduler has not in its memory.
 func Forgotten(c Completion) Completion {

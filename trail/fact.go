@@ -215,7 +215,7 @@ func (f *Fact) Since() time.Time {
 }
 
 // Detail is what a fact of its kind knows beyond the common columns. Each type is stored as a JSON object.
-type Detail interface{ detail() }
+type Detail interface{ isDetail() }
 
 // DecodeDetail reads the stored JSON of a fact of this kind by a function such as json.Unmarshal. Empty input returns nil.
 func DecodeDetail(kind Kind, raw []byte, unmarshal func([]byte, any) error) (Detail, error) {

@@ -201,13 +201,13 @@ func matchText(rows []failureText, text string) (failureText, bool) {
 	return failureText{}, false
 }
 
-// classify gives each failed or aborted migration its class.
-func classify(lives []*life, migrations []*migration, facts []Fact) {
+// classifyFailures gives each failed or aborted migration its class.
+func classifyFailures(lives []*life, migrations []*migration, facts []Fact) {
 	onVMI := vmiEvents(facts)
 	for _, m := range migrations {
 		switch {
 		case m.Outcome == OutcomeFailed || m.Outcome == OutcomeAborted:
-			f := m.failure(vmiMessages(onVMI, m), lifeOf(lives, m.VMIUID))
+			f := m.classifyFailure(vmiMessages(onVMI, m), lifeOf(lives, m.VMIUID))
 			m.FailureClass, m.FailureReason, m.FailureEvidence = f.class, f.cause, f.evidence
 		case m.Outcome == "" && m.gone != nil:
 			m.FailureReason, m.FailureEvidence = CauseEndNotSeen, "the VMIM was gone from a later list"
@@ -246,11 +246,11 @@ func vmiMessages(events []vmiEvent, m *migration) []KubeEventDetail {
 	return out
 }
 
-// failure judges a migration that ended badly, by the precedence of reference kubevirt-signals §6: abort, post-copy,
+// classifyFailure judges a migration that ended badly, by the precedence of reference kubevirt-signals §6: abort, post-copy,
 // the state's own reason, Events, the phase in which it ended with the state of the target pod.
-func (m *migration) failure(onVMI []KubeEventDetail, l *life) failure {
+func (m *migration) classifyFailure(onVMI []KubeEventDetail, l *life) failure {
 	if m.Outcome == OutcomeAborted {
-		return m.abort(l)
+		return m.classifyAbort(l)
 	}
 	if m.result.Failed && m.result.Mode == modePostCopy {
 		return failure{FailurePostCopy, CausePostCopy, "mode PostCopy and failed"}
@@ -267,15 +267,15 @@ func (m *migration) failure(onVMI []KubeEventDetail, l *life) failure {
 	return m.failureByPhase()
 }
 
-// abort says what ended the migration: the deletion of its VMI, or somebody who deleted the migration itself.
-func (m *migration) abort(l *life) failure {
+// classifyAbort says what ended the migration: the deletion of its VMI, or somebody who deleted the migration itself.
+func (m *migration) classifyAbort(l *life) failure {
 	evidence := "abortRequested"
 	if m.deletion != nil {
 		evidence = "deletionTimestamp before the end, in phase " + cmp.Or(m.deletion.Phase, "unset")
 	}
 	switch {
 	case m.endedWithVMI(l):
-		return failure{FailureAborted, CauseVMIGone, "the VMI was deleted at " + clock(l.deletedAt)}
+		return failure{FailureAborted, CauseVMIGone, "the VMI was deleted at " + formatClock(l.deletedAt)}
 	case l != nil && !l.endedAt.IsZero() && !l.endedAt.After(m.FinishedAt):
 		return failure{FailureAborted, CauseVMIGone, evidence + "; the VMI had ended"}
 	}
@@ -306,7 +306,7 @@ func (m *migration) splitAbort(cause FailureReason) FailureReason {
 // eventFailure finds the row of the table that any Event matches, those on the migration first. That a pod had no node
 // at some time is no cause once it got one.
 func (m *migration) eventFailure(onVMI []KubeEventDetail) (failure, bool) {
-	_, scheduled := m.target()
+	_, scheduled := m.targetScheduling()
 	for _, row := range eventTexts {
 		if row.cause == CauseUnschedulable && scheduled {
 			continue
@@ -320,8 +320,8 @@ func (m *migration) eventFailure(onVMI []KubeEventDetail) (failure, bool) {
 	return failure{}, false
 }
 
-// target reports whether the scheduler found no node for a target pod at some time, and whether it found one in the end.
-func (m *migration) target() (unschedulable, scheduled bool) {
+// targetScheduling reports whether the scheduler found no node for a target pod at some time, and whether it found one in the end.
+func (m *migration) targetScheduling() (unschedulable, scheduled bool) {
 	for _, p := range m.pods {
 		unschedulable = unschedulable || p.Reason == ReasonUnschedulable
 		scheduled = scheduled || p.Reason == ReasonScheduled
@@ -331,7 +331,7 @@ func (m *migration) target() (unschedulable, scheduled bool) {
 
 // failureByPhase judges by how far the migration came and what became of its target pod.
 func (m *migration) failureByPhase() failure {
-	unschedulable, scheduled := m.target()
+	unschedulable, scheduled := m.targetScheduling()
 	started := !m.result.StartedAt.IsZero() && !m.result.StartedAt.Equal(m.result.EndedAt)
 	switch {
 	case unschedulable && !scheduled:

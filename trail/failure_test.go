@@ -128,7 +128,7 @@ func TestFailureWithoutText(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			c.m.Outcome = OutcomeFailed
-			got := c.m.failure(nil, nil)
+			got := c.m.classifyFailure(nil, nil)
 			require.Equal(t, c.class, got.class)
 			require.Equal(t, c.cause, got.cause)
 			require.NotEmpty(t, got.evidence)

@@ -15,14 +15,14 @@ import (
 func Fresh(stored iter.Seq[Fact], seen []Fact) []Fact {
 	k := known{ids: map[FactID]bool{}, aspects: map[aspectKey][]Fact{}}
 	for i := range seen {
-		k.aspects[seen[i].aspect()] = nil
+		k.aspects[seen[i].newAspectKey()] = nil
 	}
 	for f := range stored {
 		k.add(f)
 	}
 	var out []Fact
 	for _, f := range slices.Backward(seen) { // a change that was undone is compared with its undoing, not with what came later
-		if k.ids[f.ID] || k.told(&f) {
+		if k.ids[f.ID] || k.isRecorded(&f) {
 			continue
 		}
 		if k.ids[f.ID] = true; f.Object.Kind != ObjectDescheduler {
@@ -45,7 +45,7 @@ type aspectKey struct {
 	uid, what string
 }
 
-func (f Fact) aspect() aspectKey { return aspectKey{f.Object.Kind, f.Object.UID, f.What} }
+func (f Fact) newAspectKey() aspectKey { return aspectKey{f.Object.Kind, f.Object.UID, f.What} }
 
 // mayRepeat reports whether the same can be told of an object again under another ID.
 func (f Fact) mayRepeat() bool {
@@ -55,27 +55,27 @@ func (f Fact) mayRepeat() bool {
 
 func (k known) add(f Fact) {
 	k.ids[f.ID] = true
-	key := f.aspect()
+	key := f.newAspectKey()
 	if of, asked := k.aspects[key]; asked {
 		k.aspects[key] = append(of, f)
 	}
 }
 
-// told reports whether what a fact says was told under another ID. What was told of the growth of a counter is taken off it.
-func (k known) told(f *Fact) bool {
-	switch of := k.aspects[f.aspect()]; {
+// isRecorded reports whether what a fact says was told under another ID. What was told of the growth of a counter is taken off it.
+func (k known) isRecorded(f *Fact) bool {
+	switch of := k.aspects[f.newAspectKey()]; {
 	case len(of) == 0 || !f.mayRepeat(): // that takes a digest
 		return false
 	case f.Object.Kind == ObjectDescheduler:
 		return toldByDescheduler(f, of)
 	default:
-		return f.unchanged(of)
+		return f.isUnchanged(of)
 	}
 }
 
-// unchanged reports whether a change is one that was recorded at another resourceVersion: one of the two was seen in a list, and
+// isUnchanged reports whether a change is one that was recorded at another resourceVersion: one of the two was seen in a list, and
 // nothing was recorded between them. What an earlier epoch recorded says nothing of this one.
-func (f *Fact) unchanged(of []Fact) bool {
+func (f *Fact) isUnchanged(of []Fact) bool {
 	var before, after *Fact // the nearest
 	epoch := EpochOf(f.Object.ResourceVersion)
 	for i := range of {

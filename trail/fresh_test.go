@@ -19,15 +19,15 @@ type replica struct {
 	pending []trail.Fact
 }
 
-func (r *replica) see(rv int, mark string, listed bool) {
+func (r *replica) observeMark(rv int, mark string, listed bool) {
 	r.pending = append(r.pending, r.tracker.Observe(tracker.VMIObservation{
 		Seen: tracker.Seen{At: time.Date(2026, 11, 21, 0, 0, rv, 0, time.UTC), Listed: listed},
 		Meta: tracker.Meta{UID: "u1", Namespace: "shop", Name: "db", ResourceVersion: strconv.Itoa(rv)}, Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: mark,
 	})...)
 }
 
-// marks returns the values of the mark in the order of their resourceVersions, with those versions.
-func marks(facts []trail.Fact) (out []string) {
+// listMarks returns the values of the mark in the order of their resourceVersions, with those versions.
+func listMarks(facts []trail.Fact) (out []string) {
 	facts = slices.Clone(facts)
 	slices.SortStableFunc(facts, func(a, b trail.Fact) int {
 		if trail.NewerVersion(b.Object.ResourceVersion, a.Object.ResourceVersion) {
@@ -57,49 +57,49 @@ func TestFresh(t *testing.T) {
 		t.Parallel()
 		watches, lists := two()
 		for _, r := range []*replica{watches, lists} {
-			r.see(8, "", true)
+			r.observeMark(8, "", true)
 		}
-		watches.see(10, "n1", false)
+		watches.observeMark(10, "n1", false)
 		stored := store(nil, watches)
-		lists.see(12, "n1", true)
+		lists.observeMark(12, "n1", true)
 		require.Len(t, lists.pending, len(stored))
-		require.Equal(t, []string{"n1"}, marks(store(stored, lists)))
+		require.Equal(t, []string{"n1"}, listMarks(store(stored, lists)))
 	})
 	t.Run("a watch tells what a list told before", func(t *testing.T) {
 		t.Parallel()
 		watches, lists := two()
 		for _, r := range []*replica{watches, lists} {
-			r.see(8, "", true)
+			r.observeMark(8, "", true)
 		}
-		lists.see(12, "n1", true)
+		lists.observeMark(12, "n1", true)
 		stored := store(nil, lists)
-		watches.see(10, "n1", false)
-		require.Equal(t, []string{"n1"}, marks(store(stored, watches)))
+		watches.observeMark(10, "n1", false)
+		require.Equal(t, []string{"n1"}, listMarks(store(stored, watches)))
 	})
 	t.Run("a list hides that there was more between", func(t *testing.T) {
 		t.Parallel()
 		watches, lists := two()
 		for _, r := range []*replica{watches, lists} {
-			r.see(8, "", true)
+			r.observeMark(8, "", true)
 		}
-		lists.see(14, "n1", true)
+		lists.observeMark(14, "n1", true)
 		stored := store(nil, lists)
-		watches.see(10, "n1", false)
-		watches.see(12, "", false)
-		watches.see(14, "n1", false)
-		require.Equal(t, []string{"n1", "", "n1"}, marks(store(stored, watches)))
+		watches.observeMark(10, "n1", false)
+		watches.observeMark(12, "", false)
+		watches.observeMark(14, "n1", false)
+		require.Equal(t, []string{"n1", "", "n1"}, listMarks(store(stored, watches)))
 	})
 	t.Run("two watches tell the same, and again", func(t *testing.T) {
 		t.Parallel()
 		a, b := two()
 		var stored []trail.Fact
 		for _, r := range []*replica{a, b} {
-			r.see(8, "", true)
+			r.observeMark(8, "", true)
 			for rv, mark := range []string{"n1", "", "n1", ""} {
-				r.see(10+rv, mark, false)
+				r.observeMark(10+rv, mark, false)
 			}
 			stored = store(stored, r)
-			require.Equal(t, []string{"n1", "", "n1", ""}, marks(stored))
+			require.Equal(t, []string{"n1", "", "n1", ""}, listMarks(stored))
 		}
 	})
 }
@@ -115,27 +115,27 @@ func TestFreshOfManyReplicas(t *testing.T) {
 			history = append(history, []string{"", "n1", "n2"}[dice.IntN(3)])
 		}
 		all := &replica{tracker: tracker.New("c1")}
-		all.see(9, "", true)
+		all.observeMark(9, "", true)
 		for i, mark := range history {
-			all.see(10+i, mark, false)
+			all.observeMark(10+i, mark, false)
 		}
-		want := marks(all.pending)
+		want := listMarks(all.pending)
 
 		replicas := []*replica{{tracker: tracker.New("c1")}, {tracker: tracker.New("c1")}}
 		away := []int{0, 0}
 		var stored []trail.Fact
 		for _, r := range replicas {
-			r.see(9, "", true)
+			r.observeMark(9, "", true)
 		}
 		for i, mark := range history {
 			for j, r := range replicas {
 				if away[j] > 0 && away[1-j] == 0 { // one of them always watches
 					if away[j]--; away[j] == 0 {
-						r.see(10+i, mark, true)
+						r.observeMark(10+i, mark, true)
 					}
 					continue
 				}
-				r.see(10+i, mark, false)
+				r.observeMark(10+i, mark, false)
 				if dice.IntN(6) == 0 && away[1-j] == 0 {
 					away[j] = 1 + dice.IntN(5)
 				}
@@ -146,7 +146,7 @@ func TestFreshOfManyReplicas(t *testing.T) {
 				r.pending = nil
 			}
 		}
-		require.Equal(t, want, marks(stored), "seed %d", seed)
+		require.Equal(t, want, listMarks(stored), "seed %d", seed)
 	}
 }
 

@@ -21,14 +21,14 @@ type GapReport struct {
 
 // Facts returns the facts of a gap that is reported at a moment: that it opened, and, once it is over, that it closed.
 func (g GapReport) Facts(cluster string, now time.Time) []Fact {
-	facts := []Fact{g.fact(cluster, now, KindGapOpened, "open", g.OpenedAt)}
+	facts := []Fact{g.newFact(cluster, now, KindGapOpened, "open", g.OpenedAt)}
 	if !g.ClosedAt.IsZero() {
-		facts = append(facts, g.fact(cluster, now, KindGapClosed, "closed", g.ClosedAt))
+		facts = append(facts, g.newFact(cluster, now, KindGapClosed, "closed", g.ClosedAt))
 	}
 	return facts
 }
 
-func (g GapReport) fact(cluster string, now time.Time, kind Kind, value string, at time.Time) Fact {
+func (g GapReport) newFact(cluster string, now time.Time, kind Kind, value string, at time.Time) Fact {
 	now = now.Truncate(TimeResolution)
 	f := Fact{
 		Cluster: cluster, Kind: kind, Reason: g.Cause, Subject: Subject{SubjectSource, g.Source}, Object: Object{Kind: ObjectSource, UID: g.Source},
@@ -64,7 +64,7 @@ type GapDetail struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-func (*GapDetail) detail() {}
+func (*GapDetail) isDetail() {}
 
 // Loss is what is missing of a source, until it is recorded as a gap. Its JSON names lie in spools.
 type Loss struct {
@@ -109,15 +109,15 @@ func (l Losses) Of(source string) bool {
 func (l Losses) Gaps(cluster string, now time.Time) []Fact {
 	var facts []Fact
 	for _, loss := range l {
-		facts = append(facts, loss.gap(now).Facts(cluster, now)...)
+		facts = append(facts, loss.newGapReport(now).Facts(cluster, now)...)
 	}
 	return facts
 }
 
-func (l *Loss) gap(now time.Time) GapReport {
+func (l *Loss) newGapReport(now time.Time) GapReport {
 	gap := GapReport{
 		Source: l.Source, Key: string(l.Cause) + " " + l.Since.UTC().Format(time.RFC3339Nano),
-		OpenedAt: l.Since, ClosedAt: l.Until, Cause: l.Cause, Detail: l.detail(),
+		OpenedAt: l.Since, ClosedAt: l.Until, Cause: l.Cause, Detail: l.describeLoss(),
 	}
 	if !gap.ClosedAt.After(gap.OpenedAt) {
 		gap.ClosedAt = now
@@ -130,7 +130,7 @@ var lossTexts = map[Reason]string{
 	ReasonOverflow: "found no room in the spool", ReasonCorrupted: "in the spool could not be read again", ReasonRefused: "refused",
 }
 
-func (l *Loss) detail() string {
+func (l *Loss) describeLoss() string {
 	n := 0
 	var kinds []string
 	for kind, count := range l.Kinds {
@@ -191,7 +191,7 @@ func seenAgain(facts []Fact, g *Gap) time.Time {
 	var at time.Time
 	for i := range facts {
 		if f := &facts[i]; f.Kind == KindGapClosed && f.Object.UID == g.Source && f.OccurredAt.After(g.OpenedAt) {
-			at = earliest(at, f.OccurredAt)
+			at = minNonZeroTime(at, f.OccurredAt)
 		}
 	}
 	return at

@@ -31,16 +31,16 @@ func newHistory() *history {
 	}
 }
 
-// next returns the resourceVersion of the next change.
-func (h *history) next() string {
+// nextVersion returns the resourceVersion of the next change.
+func (h *history) nextVersion() string {
 	h.version++
 	return strconv.Itoa(h.version)
 }
 
 func (h *history) observe(o tracker.Observation) { h.facts = append(h.facts, h.tracker.Observe(o)...) }
 
-// vm changes a VM as it was last seen; one that is new runs on n1, can be moved, and has the UID of its name.
-func (h *history) vm(at time.Duration, name string, change func(*tracker.VMIObservation)) {
+// changeVM changes a VM as it was last seen; one that is new runs on n1, can be moved, and has the UID of its name.
+func (h *history) changeVM(at time.Duration, name string, change func(*tracker.VMIObservation)) {
 	v := h.vms[name]
 	if v == nil {
 		v = &tracker.VMIObservation{
@@ -52,28 +52,28 @@ func (h *history) vm(at time.Duration, name string, change func(*tracker.VMIObse
 	if change != nil {
 		change(v)
 	}
-	v.ResourceVersion, v.At = h.next(), day.Add(at)
+	v.ResourceVersion, v.At = h.nextVersion(), day.Add(at)
 	h.observe(*v)
 }
 
-// restart ends a VM and begins the next VMI of its name.
-func (h *history) restart(at time.Duration, name, uid string) {
-	h.vm(at, name, func(v *tracker.VMIObservation) { v.Gone = true })
+// restartVM ends a VM and begins the next VMI of its name.
+func (h *history) restartVM(at time.Duration, name, uid string) {
+	h.changeVM(at, name, func(v *tracker.VMIObservation) { v.Gone = true })
 	delete(h.vms, name)
-	h.vm(at+time.Second, name, func(v *tracker.VMIObservation) { v.UID = uid })
+	h.changeVM(at+time.Second, name, func(v *tracker.VMIObservation) { v.UID = uid })
 }
 
-// mark has a VM asked to leave its node by whoever source names.
-func (h *history) mark(at time.Duration, name, source string) {
-	h.vm(at, name, func(v *tracker.VMIObservation) { v.Mark, v.EvictionSource = v.Node, source })
+// markVM has a VM asked to leave its node by whoever source names.
+func (h *history) markVM(at time.Duration, name, source string) {
+	h.changeVM(at, name, func(v *tracker.VMIObservation) { v.Mark, v.EvictionSource = v.Node, source })
 }
 
-func (h *history) unmark(at time.Duration, name string) {
-	h.vm(at, name, func(v *tracker.VMIObservation) { v.Mark, v.EvictionSource = "", "" })
+func (h *history) unmarkVM(at time.Duration, name string) {
+	h.changeVM(at, name, func(v *tracker.VMIObservation) { v.Mark, v.EvictionSource = "", "" })
 }
 
-// creates makes a migration: one of an evacuation, unless change says otherwise.
-func (h *history) creates(at time.Duration, uid, vm string, change func(*tracker.MigrationObservation)) {
+// createMigration makes a migration: one of an evacuation, unless change says otherwise.
+func (h *history) createMigration(at time.Duration, uid, vm string, change func(*tracker.MigrationObservation)) {
 	m := &tracker.MigrationObservation{
 		Meta: tracker.Meta{UID: uid, Namespace: "shop", Name: "m-" + uid, CreatedAt: day.Add(at + h.ahead)}, VMI: vm, Evacuation: true, EvacuationNode: h.vms[vm].Node,
 		Priority: "system-maintenance",
@@ -82,7 +82,7 @@ func (h *history) creates(at time.Duration, uid, vm string, change func(*tracker
 	if change != nil {
 		change(m)
 	}
-	h.reaches(at, uid, trail.PhasePending)
+	h.advanceMigration(at, uid, trail.PhasePending)
 }
 
 // byUser makes a migration one that somebody made by hand.
@@ -95,47 +95,49 @@ func byUpdater(m *tracker.MigrationObservation) {
 	m.Evacuation, m.EvacuationNode, m.Priority, m.WorkloadUpdate = false, "", "", true
 }
 
-func (h *history) reaches(at time.Duration, uid string, phases ...string) {
+func (h *history) advanceMigration(at time.Duration, uid string, phases ...string) {
 	m := h.migrations[uid]
 	for _, p := range phases {
 		m.Phase = p
 		m.PhaseTimes = append(m.PhaseTimes, trail.PhaseTime{Phase: p, At: day.Add(at + h.ahead)})
 	}
-	h.changed(at, uid)
+	h.observeMigration(at, uid)
 }
 
-func (h *history) changed(at time.Duration, uid string) {
+func (h *history) observeMigration(at time.Duration, uid string) {
 	m := h.migrations[uid]
-	m.ResourceVersion, m.At = h.next(), day.Add(at)
+	m.ResourceVersion, m.At = h.nextVersion(), day.Add(at)
 	h.observe(*m)
 }
 
-// fails has a migration fail before its target pod was there.
-func (h *history) fails(at time.Duration, uid string) { h.reaches(at, uid, trail.PhaseFailed) }
+// failMigration has a migration fail before its target pod was there.
+func (h *history) failMigration(at time.Duration, uid string) {
+	h.advanceMigration(at, uid, trail.PhaseFailed)
+}
 
-// deleted has somebody ask for the deletion of a migration, and goes has it gone.
-func (h *history) deleted(at time.Duration, uid string) {
+// requestDeletion has somebody ask for the deletion of a migration, and goes has it gone.
+func (h *history) requestDeletion(at time.Duration, uid string) {
 	h.migrations[uid].DeletionAt = day.Add(at + h.ahead)
-	h.changed(at, uid)
+	h.observeMigration(at, uid)
 }
 
-func (h *history) goes(at time.Duration, uid string) {
+func (h *history) removeMigration(at time.Duration, uid string) {
 	h.migrations[uid].Gone = true
-	h.changed(at, uid)
+	h.observeMigration(at, uid)
 }
 
-// runs has a migration move data from start to end; it ends on a node, or, where that is empty, fails.
-func (h *history) runs(start, end time.Duration, uid, to string) {
+// runMigration has a migration move data from start to end; it ends on a node, or, where that is empty, fails.
+func (h *history) runMigration(start, end time.Duration, uid, to string) {
 	m := h.migrations[uid]
 	v := h.vms[m.VMI]
-	h.reaches(start, uid, trail.PhaseScheduling, trail.PhaseScheduled, trail.PhasePreparingTarget, trail.PhaseTargetReady, trail.PhaseRunning)
+	h.advanceMigration(start, uid, trail.PhaseScheduling, trail.PhaseScheduled, trail.PhasePreparingTarget, trail.PhaseTargetReady, trail.PhaseRunning)
 	state := tracker.MigrationState{UID: uid, SourceNode: v.Node, TargetNode: cmp.Or(to, "n9"), StartedAt: day.Add(start + h.ahead)}
-	h.vm(start, m.VMI, func(v *tracker.VMIObservation) { s := state; v.State = &s })
+	h.changeVM(start, m.VMI, func(v *tracker.VMIObservation) { s := state; v.State = &s })
 	state.EndedAt, state.Completed, state.Failed = day.Add(end+h.ahead), true, to == ""
 	if state.Failed {
 		state.FailureReason = "Live migration stuck for 15 seconds and has been aborted"
 	}
-	h.vm(end, m.VMI, func(v *tracker.VMIObservation) {
+	h.changeVM(end, m.VMI, func(v *tracker.VMIObservation) {
 		s := state
 		v.State = &s
 		if !s.Failed {
@@ -146,21 +148,21 @@ func (h *history) runs(start, end time.Duration, uid, to string) {
 	if state.Failed {
 		last = trail.PhaseFailed
 	}
-	h.reaches(end+time.Second, uid, last) // virt-controller sees it a moment later
+	h.advanceMigration(end+time.Second, uid, last) // virt-controller sees it a moment later
 	s := state
 	m.State = &s
-	h.changed(end+time.Second, uid)
+	h.observeMigration(end+time.Second, uid)
 }
 
-// moves has a VM moved in one go: a mark of the descheduler, and its migration.
-func (h *history) moves(start, end time.Duration, uid, vm, to string) {
-	h.mark(start-2*time.Second, vm, "descheduler")
-	h.creates(start-time.Second, uid, vm, nil)
-	h.runs(start, end, uid, to)
+// moveVM has a VM moved in one go: a mark of the descheduler, and its migration.
+func (h *history) moveVM(start, end time.Duration, uid, vm, to string) {
+	h.markVM(start-2*time.Second, vm, "descheduler")
+	h.createMigration(start-time.Second, uid, vm, nil)
+	h.runMigration(start, end, uid, to)
 }
 
-// pod tells of the launcher of a VM on a node; what it was made for, if it is a migration's target.
-func (h *history) pod(at time.Duration, name, vm, node, migration string, change func(*tracker.PodObservation)) {
+// observePod tells of the launcher of a VM on a node; what it was made for, if it is a migration's target.
+func (h *history) observePod(at time.Duration, name, vm, node, migration string, change func(*tracker.PodObservation)) {
 	p := tracker.PodObservation{
 		Meta: tracker.Meta{UID: name, Namespace: "shop", Name: name, CreatedAt: day.Add(at + h.ahead)}, VMI: vm, VMIUID: h.vms[vm].UID, Node: node, Phase: "Running",
 		MigrationUID: migration,
@@ -168,12 +170,12 @@ func (h *history) pod(at time.Duration, name, vm, node, migration string, change
 	if change != nil {
 		change(&p)
 	}
-	p.ResourceVersion, p.At = h.next(), day.Add(at)
+	p.ResourceVersion, p.At = h.nextVersion(), day.Add(at)
 	h.observe(p)
 }
 
-// node changes a node as it was last seen.
-func (h *history) node(at time.Duration, name string, change func(*tracker.NodeObservation)) {
+// changeNode changes a node as it was last seen.
+func (h *history) changeNode(at time.Duration, name string, change func(*tracker.NodeObservation)) {
 	n := h.nodes[name]
 	if n == nil {
 		n = &tracker.NodeObservation{Meta: tracker.Meta{UID: "uid-" + name, Name: name}}
@@ -182,25 +184,25 @@ func (h *history) node(at time.Duration, name string, change func(*tracker.NodeO
 	if change != nil {
 		change(n)
 	}
-	n.ResourceVersion, n.At = h.next(), day.Add(at)
+	n.ResourceVersion, n.At = h.nextVersion(), day.Add(at)
 	h.observe(*n)
 }
 
-func (h *history) kubevirt(at time.Duration, s trail.KubeVirtSettings) {
-	h.observe(tracker.KubeVirtObservation{Seen: tracker.Seen{At: day.Add(at)}, Meta: tracker.Meta{UID: "kv", Name: "kubevirt", ResourceVersion: h.next()}, Settings: s})
+func (h *history) applyKubeVirt(at time.Duration, s trail.KubeVirtSettings) {
+	h.observe(tracker.KubeVirtObservation{Seen: tracker.Seen{At: day.Add(at)}, Meta: tracker.Meta{UID: "kv", Name: "kubevirt", ResourceVersion: h.nextVersion()}, Settings: s})
 }
 
-func (h *history) policy(at time.Duration, s trail.DeschedulerSettings) {
-	h.observe(tracker.PolicyObservation{Seen: tracker.Seen{At: day.Add(at)}, Meta: tracker.Meta{UID: "policy", Name: "policy", ResourceVersion: h.next()}, Settings: &s})
+func (h *history) applyPolicy(at time.Duration, s trail.DeschedulerSettings) {
+	h.observe(tracker.PolicyObservation{Seen: tracker.Seen{At: day.Add(at)}, Meta: tracker.Meta{UID: "policy", Name: "policy", ResourceVersion: h.nextVersion()}, Settings: &s})
 }
 
-// descheduler tells of a process of the descheduler that was started at a time.
-func (h *history) descheduler(at time.Duration, version string, plugin bool) {
+// startDescheduler tells of a process of the descheduler that was started at a time.
+func (h *history) startDescheduler(at time.Duration, version string, plugin bool) {
 	h.observe(tracker.ScrapeObservation{Seen: tracker.Seen{At: day.Add(at + time.Second)}, Target: "d", StartedAt: day.Add(at), Version: version, Plugin: plugin})
 }
 
-// asks tells of an eviction request that the audit log saw.
-func (h *history) asks(at time.Duration, id, pod, user, message string, change func(*tracker.RequestObservation)) {
+// observeRequest tells of an eviction request that the audit log saw.
+func (h *history) observeRequest(at time.Duration, id, pod, user, message string, change func(*tracker.RequestObservation)) {
 	o := tracker.RequestObservation{
 		Seen: tracker.Seen{At: day.Add(at + 100*time.Millisecond)}, Source: trail.SourceAudit, ID: id, Stage: "ResponseComplete", Action: trail.ActionEvict,
 		Namespace: "shop", Name: pod, AskedAt: day.Add(at + h.ahead),
@@ -212,15 +214,15 @@ func (h *history) asks(at time.Duration, id, pod, user, message string, change f
 	h.observe(o)
 }
 
-// at derives the history as it stands at a time.
-func (h *history) at(at time.Duration) *trail.Cluster {
+// deriveAt derives the history as it stands at a time.
+func (h *history) deriveAt(at time.Duration) *trail.Cluster {
 	return trail.DeriveAll(h.facts, trail.DefaultThresholds(), day.Add(at))
 }
 
-// decisions returns the decisions of a layer about a VM, as they stand at a time.
-func (h *history) decisions(at time.Duration, vm string, layer trail.Layer) []trail.Decision {
+// decisionsAt returns the decisions of a layer about a VM, as they stand at a time.
+func (h *history) decisionsAt(at time.Duration, vm string, layer trail.Layer) []trail.Decision {
 	var out []trail.Decision
-	for _, d := range h.at(at).VM("shop", vm).Decisions {
+	for _, d := range h.deriveAt(at).VM("shop", vm).Decisions {
 		if d.Layer == layer {
 			out = append(out, d)
 		}

@@ -20,8 +20,8 @@ func TestKindsAreClosed(t *testing.T) {
 			listed[k.Kind][r.Reason] = true
 		}
 	}
-	for _, s := range stories(t) {
-		for _, f := range s.facts() {
+	for _, s := range readStories(t) {
+		for _, f := range s.observeFacts() {
 			require.True(t, listed[f.Kind][f.Reason], "%s/%s", f.Kind, f.Reason)
 			require.NotEmpty(t, f.Evidence, "%s/%s", f.Kind, f.Reason)
 		}

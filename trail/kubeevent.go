@@ -11,4 +11,4 @@ type KubeEventDetail struct {
 	Count     int64  `json:"count"`
 }
 
-func (*KubeEventDetail) detail() {}
+func (*KubeEventDetail) isDetail() {}

@@ -31,12 +31,12 @@ func launchersOf(facts []Fact) map[string]*launcher {
 			p = &launcher{namespace: f.Namespace, vmi: f.VMI, name: d.Pod}
 			byUID[f.Object.UID], pods[d.Pod] = p, p
 		}
-		p.add(f, d)
+		p.addFact(f, d)
 	}
 	return pods
 }
 
-func (p *launcher) add(f *Fact, d *PodDetail) {
+func (p *launcher) addFact(f *Fact, d *PodDetail) {
 	if f.VMIUID != "" {
 		p.vmiUID = f.VMIUID
 	}
@@ -62,8 +62,8 @@ func (p *launcher) add(f *Fact, d *PodDetail) {
 	}
 }
 
-// subject is what requests about the pod belong to.
-func (p *launcher) subject() Subject { return Subject{SubjectPod, p.namespace + "/" + p.name} }
+// podSubject is what requests about the pod belong to.
+func (p *launcher) podSubject() Subject { return Subject{SubjectPod, p.namespace + "/" + p.name} }
 
 // ranGuest reports whether the pod held the guest at a time: it had not ended, and the guest was on its node.
 func (p *launcher) ranGuest(l *life, at time.Time) bool {
@@ -79,7 +79,7 @@ func markTerminating(lives []*life, pods map[string]*launcher) {
 			stay := &l.placements[i]
 			for _, p := range pods {
 				if stay.ToAt.IsZero() && p.vmiUID == l.uid && p.node == stay.Node && p.endedAt.IsZero() && !p.terminating.IsZero() {
-					stay.TerminatingSince = earliest(stay.TerminatingSince, p.terminating)
+					stay.TerminatingSince = minNonZeroTime(stay.TerminatingSince, p.terminating)
 				}
 			}
 		}
@@ -95,7 +95,7 @@ func lastPodEnd(pods map[string]*launcher, vmiUID string) time.Time {
 		case p.endedAt.IsZero():
 			return time.Time{}
 		default:
-			last = later(last, p.endedAt)
+			last = maxTime(last, p.endedAt)
 		}
 	}
 	return last

@@ -72,8 +72,8 @@ type Reading struct {
 // MetricDescheduler is the metric of the descheduler's own view of a node; where it has one for each resource, their names begin with it and a colon.
 const MetricDescheduler = "descheduler"
 
-// compares reports whether the reading can be compared with a threshold.
-func (r Reading) compares() bool { return r.Value != nil && r.Threshold != nil }
+// isComparable reports whether the reading can be compared with a threshold.
+func (r Reading) isComparable() bool { return r.Value != nil && r.Threshold != nil }
 
 // LoadDetail is how loaded the nodes of a migration were at one moment of it, as one origin tells.
 type LoadDetail struct {
@@ -84,7 +84,7 @@ type LoadDetail struct {
 	Readings []Reading  `json:"readings"` // of the source node, then the target node; of each the metrics in their order
 }
 
-func (*LoadDetail) detail() {}
+func (*LoadDetail) isDetail() {}
 
 // What names the moment within its migration: the aspect of the fact.
 func (o Occasion) What() string {

@@ -85,8 +85,8 @@ type Exhibit struct {
 // exhibitsKept bounds the evidence that a loop shows: the first ones and the last ones.
 const exhibitsKept = 40
 
-// prove adds evidence, in the order of its times.
-func (l *Loop) prove(all []Exhibit) {
+// setEvidence adds evidence, in the order of its times.
+func (l *Loop) setEvidence(all []Exhibit) {
 	slices.SortStableFunc(all, func(a, b Exhibit) int { return a.At.Compare(b.At) })
 	if n := len(all); n > exhibitsKept {
 		all = slices.Concat(all[:exhibitsKept/2], all[n-exhibitsKept/2:])
@@ -97,8 +97,8 @@ func (l *Loop) prove(all []Exhibit) {
 // Open reports whether the loop goes on.
 func (l Loop) Open() bool { return l.ClosedBy == "" }
 
-// loop returns a new loop about an evacuation; ordinal tells those of one kind apart.
-func (e *Evacuation) loop(kind LoopKind, ordinal int, openedAt time.Time) Loop {
+// newLoop returns a new loop about an evacuation; ordinal tells those of one kind apart.
+func (e *Evacuation) newLoop(kind LoopKind, ordinal int, openedAt time.Time) Loop {
 	return Loop{
 		ID: hashID("loop", string(kind), e.ID.String(), strconv.Itoa(ordinal)), Kind: kind, Namespace: e.Namespace, VMI: e.VMI,
 		VMIUID: e.VMIUID, Node: e.Node, OpenedAt: openedAt, Counts: map[string]int{},
@@ -144,8 +144,8 @@ func (l Loop) Name() string {
 	return fmt.Sprintf("%s (%s)", loopNames[l.Kind], l.Path)
 }
 
-// indefinite returns the loop's name with its article: an endless retry.
-func (l Loop) indefinite() string {
+// formatWithArticle returns the loop's name with its article: an endless retry.
+func (l Loop) formatWithArticle() string {
 	article := "a "
 	if strings.ContainsRune("aeiou", rune(l.Name()[0])) {
 		article = "an "
@@ -153,24 +153,24 @@ func (l Loop) indefinite() string {
 	return article + l.Name()
 }
 
-// tense picks the words for a loop that is open, or those for one that is over.
-func (l Loop) tense(open, over string) string {
+// selectTense picks the words for a loop that is open, or those for one that is over.
+func (l Loop) selectTense(open, over string) string {
 	if l.Open() {
 		return open
 	}
 	return over
 }
 
-// opening tells that the loop begins; how it went on, its summary tells.
-func (l Loop) opening() string {
+// renderOpening tells that the loop begins; how it went on, its summary tells.
+func (l Loop) renderOpening() string {
 	about := ""
 	if l.VMI != "" {
 		about = " around " + l.Namespace + "/" + l.VMI
 	}
-	return fmt.Sprintf("From here on this is %s%s%s.", l.indefinite(), about, on(l.Node))
+	return fmt.Sprintf("From here on this is %s%s%s.", l.formatWithArticle(), about, formatOnNode(l.Node))
 }
 
-func (l Loop) closing() string {
+func (l Loop) renderClosing() string {
 	if l.Kind == LoopBudgetPinned && l.ClosedBy == LoopQuiet {
 		return fmt.Sprintf("The %s is over: it has a free slot again.", l.Name())
 	}

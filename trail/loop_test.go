@@ -17,8 +17,8 @@ func TestLoopsInWords(t *testing.T) {
 	wrongArticle := regexp.MustCompile(`this is (a [aeiou]|an [^aeiou])`)
 	present := regexp.MustCompile(`\b(work|tries|evicts|moves|waits|hold|leaves|is to leave)\b`)
 	over := map[trail.LoopKind]bool{}
-	for _, s := range stories(t) {
-		c := trail.DeriveAll(s.facts(), trail.DefaultThresholds(), s.now)
+	for _, s := range readStories(t) {
+		c := trail.DeriveAll(s.observeFacts(), trail.DefaultThresholds(), s.now)
 		for _, l := range c.AllLoops() {
 			require.NotRegexp(t, wrongArticle, l.Opening(), s.file)
 			require.NotEmpty(t, l.Advice, s.file)

@@ -11,7 +11,7 @@ import (
 func tellRequests(pods map[string]*launcher, lives []*life, env *Env) []*request {
 	var requests []*request
 	for _, p := range pods {
-		requests = append(requests, requestsOf(env.requests(p.subject()), env)...)
+		requests = append(requests, requestsOf(env.findPodRequests(p.podSubject()), env)...)
 	}
 	for _, r := range requests {
 		r.pod = pods[r.Pod]
@@ -27,8 +27,8 @@ func tellRequests(pods map[string]*launcher, lives []*life, env *Env) []*request
 	}
 	tieMarks(requests, lives, env)
 	for _, r := range requests {
-		r.meet()
-		r.Effect = r.effect()
+		r.joinOpenEvacuation()
+		r.Effect = r.computeEffect()
 	}
 	for _, l := range lives {
 		for _, e := range l.evacuations {
@@ -40,7 +40,7 @@ func tellRequests(pods map[string]*launcher, lives []*life, env *Env) []*request
 	slices.SortFunc(requests, func(a, b *request) int {
 		return cmp.Or(a.RequestedAt.Compare(b.RequestedAt), slices.Compare(a.ID[:], b.ID[:]))
 	})
-	fold(requests)
+	foldRepeats(requests)
 	return requests
 }
 
@@ -66,7 +66,7 @@ func tieMarks(requests []*request, lives []*life, env *Env) {
 			before = e.EndedAt
 		}
 	}
-	for e, r := range nearest(near, map[*request]bool{}) {
+	for e, r := range pairNearest(near, map[*request]bool{}) {
 		e.askedBy(r, env)
 	}
 }
@@ -82,9 +82,9 @@ func (r *request) leftMark(e *evacuation, l *life, before time.Time) (time.Durat
 	}
 	if e.late || e.MarkedBy == MarkedByMigration {
 		possible := !r.RequestedAt.After(e.MarkedAt.Add(markSlack)) && !r.RequestedAt.Before(before.Add(-markSlack))
-		return outside(e.MarkedAt, r.RequestedAt, r.AnsweredAt), possible
+		return computeDistance(e.MarkedAt, r.RequestedAt, r.AnsweredAt), possible
 	}
-	apart := outside(e.openAt, r.RequestedAt, r.AnsweredAt)
+	apart := computeDistance(e.openAt, r.RequestedAt, r.AnsweredAt)
 	return apart, apart <= markSlack || r.Answer == AnswerMarked && apart <= markFar
 }
 
@@ -110,7 +110,7 @@ func (e *evacuation) askedBy(r *request, env *Env) {
 		return
 	}
 	e.Requester, e.RequesterClass, e.Impersonator, e.Confidence = r.Requester, r.RequesterClass, r.Impersonator, r.Confidence
-	e.Trigger = triggerOf(r.RequesterClass, env.cordoned(e.Node, e.MarkedAt))
+	e.Trigger = triggerOf(r.RequesterClass, env.isCordoned(e.Node, e.MarkedAt))
 	e.Evidence = r.Evidence
 }
 
@@ -126,8 +126,8 @@ func triggerOf(class RequesterClass, cordoned bool) Trigger {
 	return TriggerEviction
 }
 
-// meet ties a request that changed nothing to the evacuation that was under way.
-func (r *request) meet() {
+// joinOpenEvacuation ties a request that changed nothing to the evacuation that was under way.
+func (r *request) joinOpenEvacuation() {
 	if r.evacuation != nil || r.life == nil || r.DryRun || r.Answer != AnswerAlreadyMarked && r.Answer != AnswerUnknown {
 		return
 	}
@@ -138,8 +138,8 @@ func (r *request) meet() {
 	}
 }
 
-// effect returns what the request changed. An allowed eviction deletes its pod: with the guest in it that is a shutdown.
-func (r *request) effect() Effect {
+// computeEffect returns what the request changed. An allowed eviction deletes its pod: with the guest in it that is a shutdown.
+func (r *request) computeEffect() Effect {
 	switch {
 	case r.DryRun:
 		return EffectNone
@@ -175,10 +175,10 @@ func requestOfMark(e *evacuation, l *life, pods map[string]*launcher) *request {
 	return r
 }
 
-// fold ties the repetitions of a request to the first of them: those of one requester that met one evacuation, or that
+// foldRepeats ties the repetitions of a request to the first of them: those of one requester that met one evacuation, or that
 // got the same answer for the same pod again within a while. It also picks those that matter to the node. Requests come in the
 // order of their times.
-func fold(requests []*request) {
+func foldRepeats(requests []*request) {
 	heads, told := map[[4]string]*request{}, map[[4]string]time.Time{}
 	for _, r := range requests {
 		key := r.foldedBy()
@@ -186,7 +186,7 @@ func fold(requests []*request) {
 		if r.Salient = r.RequesterClass == RequesterDescheduler || r.RequestedAt.Sub(told[key]) >= time.Minute; r.Salient {
 			told[key] = r.RequestedAt
 		}
-		if head == nil || r.evacuation == nil && r.RequestedAt.Sub(later(head.RequestedAt, head.LastRepeatAt)) > repeatGap {
+		if head == nil || r.evacuation == nil && r.RequestedAt.Sub(maxTime(head.RequestedAt, head.LastRepeatAt)) > repeatGap {
 			heads[key] = r
 			continue
 		}

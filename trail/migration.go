@@ -54,7 +54,7 @@ type SeenDetail struct {
 	Receive        string            `json:"receive,omitempty"`
 }
 
-func (*SeenDetail) detail() {}
+func (*SeenDetail) isDetail() {}
 
 // ResultDetail is a migration state as one object showed it.
 type ResultDetail struct {
@@ -76,7 +76,7 @@ type ResultDetail struct {
 	GuestMemory             int64     `json:"guest_memory,omitempty"`               // bytes
 }
 
-func (*ResultDetail) detail() {}
+func (*ResultDetail) isDetail() {}
 
 // EndDetail is the state of a VMIM when its deletion was asked for or when it was gone.
 type EndDetail struct {
@@ -84,4 +84,4 @@ type EndDetail struct {
 	Final bool   `json:"final,omitempty"` // the migration had ended by itself before
 }
 
-func (*EndDetail) detail() {}
+func (*EndDetail) isDetail() {}

@@ -14,8 +14,8 @@ type moment struct {
 	next time.Time // zero: never
 }
 
-// reached reports whether a time has come.
-func (m *moment) reached(t time.Time) bool {
+// hasReached reports whether a time has come.
+func (m *moment) hasReached(t time.Time) bool {
 	if !m.now.Before(t) {
 		return true
 	}
@@ -28,8 +28,8 @@ func (m *moment) reached(t time.Time) bool {
 // interval is from a time, inclusive, to a time, exclusive; one without an end goes on.
 type interval struct{ from, to time.Time }
 
-// holds reports whether a time lies in the interval.
-func (i interval) holds(t time.Time) bool {
+// containsTime reports whether a time lies in the interval.
+func (i interval) containsTime(t time.Time) bool {
 	return !t.Before(i.from) && (i.to.IsZero() || t.Before(i.to))
 }
 

@@ -51,5 +51,5 @@ func (n *News) Add(more News) {
 	n.Placements = append(n.Placements, more.Placements...)
 	n.Decisions = append(n.Decisions, more.Decisions...)
 	n.Loops = append(n.Loops, more.Loops...)
-	n.Settled = later(n.Settled, more.Settled)
+	n.Settled = maxTime(n.Settled, more.Settled)
 }

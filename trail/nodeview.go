@@ -104,7 +104,7 @@ func (n *node) ofVMI(uid string) *Rows {
 // deriveNode derives what belongs to a node: its loops, its drains, and what the descheduler's counters say about it.
 func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 	n := node{
-		Rows: env.rows[subject], name: subject.Name, facts: facts, env: env, own: env.of(facts), thresholds: env.thresholds, now: now,
+		Rows: env.rows[subject], name: subject.Name, facts: facts, env: env, own: env.newEnvForFacts(facts), thresholds: env.thresholds, now: now,
 		outages: outagesOf(facts), attempts: map[FactID][]*Migration{},
 	}
 	for _, m := range n.Migrations {
@@ -118,18 +118,18 @@ func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 		}
 	}
 	var d Derived
-	d.Drains, d.Blockers = n.drains()
+	d.Drains, d.Blockers = n.findDrains()
 	for _, e := range n.Evacuations {
 		dual := n.dualRetry(e)
-		d.Loops = slices.Concat(d.Loops, dual, n.endlessRetry(e, dual), n.priorityInversion(e, d.Drains), n.unanswered(e))
+		d.Loops = slices.Concat(d.Loops, dual, n.endlessRetry(e, dual), n.priorityInversion(e, d.Drains), n.findUnansweredLoops(e))
 	}
-	d.Loops = append(d.Loops, pinned(n.Evacuations, env.slotLimits(limitPerNode), n.name, env, now)...)
+	d.Loops = append(d.Loops, findPinnedLoops(n.Evacuations, env.slotLimits(limitPerNode), n.name, env, now)...)
 	d.Loops = byOpening(d.Loops)
 	n.nameOutages(d.Loops)
 	d.Outages = n.outages
 	d.Decisions = n.observedBlocks()
-	d.Consequences = n.consequences()
-	d.Timeline = byTime(slices.Concat((&speaker{env: n.own}).lines(facts), loopLines(d.Loops), drainLines(d.Drains)))
+	d.Consequences = n.findConsequences()
+	d.Timeline = byTime(slices.Concat((&speaker{env: n.own}).renderLines(facts), loopLines(d.Loops), drainLines(d.Drains)))
 	d.Timeline = slices.DeleteFunc(d.Timeline, func(l Line) bool { return l.At.Before(n.Since) })
 	return d
 }
@@ -145,20 +145,20 @@ func (n *node) nameOutages(loops []Loop) {
 			continue
 		}
 		if o := outageAt(n.outages, n.now.now); o != nil {
-			if o.grounds() {
-				l.Summary += fmt.Sprintf(" Nothing leaves %s before it is ready: %s.", n.name, o.since())
+			if o.blocksMigration() {
+				l.Summary += fmt.Sprintf(" Nothing leaves %s before it is ready: %s.", n.name, o.describePeriod())
 				l.Advice = adviceOutage(n.name)
 				continue
 			}
-			l.Summary += " The node " + o.since() + "."
+			l.Summary += " The node " + o.describePeriod() + "."
 		}
 		for _, x := range l.Evidence {
 			if x.EventID == nil {
 				continue
 			}
 			if m := stalledOf(n.attempts[*x.EventID]); m != nil {
-				l.Summary += fmt.Sprintf(" %s of %s/%s is stalled: its target pod is there, and %s.", upperFirst(m.label()), m.Namespace, m.VMI, m.WaitDetail)
-				l.Advice = adviceStalled(m, outageAt(n.env.outages(m.TargetNode), n.now.now))
+				l.Summary += fmt.Sprintf(" %s of %s/%s is stalled: its target pod is there, and %s.", upperFirst(m.formatLabel()), m.Namespace, m.VMI, m.WaitDetail)
+				l.Advice = adviceStalled(m, outageAt(n.env.findOutages(m.TargetNode), n.now.now))
 			}
 		}
 	}
@@ -167,7 +167,7 @@ func (n *node) nameOutages(loops []Loop) {
 // stalledOf returns the migration among some whose target pod is on a node that is not ready; nil where there is none.
 func stalledOf(migrations []*Migration) *Migration {
 	for _, m := range migrations {
-		if m.stalled() {
+		if m.isStalled() {
 			return m
 		}
 	}
@@ -177,7 +177,7 @@ func stalledOf(migrations []*Migration) *Migration {
 // deriveCluster derives what belongs to the cluster as a whole.
 func deriveCluster(env *Env, now *moment) Derived {
 	var d Derived
-	d.Loops = pinned(env.rows[ClusterSubject].Evacuations, env.slotLimits(limitTotal), "", env, now)
+	d.Loops = findPinnedLoops(env.rows[ClusterSubject].Evacuations, env.slotLimits(limitTotal), "", env, now)
 	d.Timeline = loopLines(d.Loops)
 	return d
 }
@@ -210,30 +210,30 @@ func (r *EvictionRequest) byOthers() bool {
 	return r.RequesterClass != RequesterDescheduler && r.RequesterClass != RequesterUnknown && !r.DryRun
 }
 
-// vm names the VM of a request.
-func (r *EvictionRequest) vm() string { return r.Namespace + "/" + r.VMI }
+// formatVM names the VM of a request.
+func (r *EvictionRequest) formatVM() string { return r.Namespace + "/" + r.VMI }
 
-// vm names the VM of an evacuation.
-func (e *Evacuation) vm() string { return e.Namespace + "/" + e.VMI }
+// formatVM names the VM of an evacuation.
+func (e *Evacuation) formatVM() string { return e.Namespace + "/" + e.VMI }
 
-// guests returns the placements that the node held at a time.
-func (n *node) guests(at time.Time) []*Placement {
+// guestsAt returns the placements that the node held at a time.
+func (n *node) guestsAt(at time.Time) []*Placement {
 	var out []*Placement
 	for _, p := range n.Placements {
-		if n.within(interval{p.FromAt, p.ToAt}, at) {
+		if n.isWithin(interval{p.FromAt, p.ToAt}, at) {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// within reports whether a time lies in an interval. What lies ahead of us, as clocks of the cluster may, is looked at again
+// isWithin reports whether a time lies in an interval. What lies ahead of us, as clocks of the cluster may, is looked at again
 // when it has come.
-func (n *node) within(i interval, at time.Time) bool {
+func (n *node) isWithin(i interval, at time.Time) bool {
 	for _, t := range []time.Time{i.from, i.to} {
 		if t.After(at) {
-			n.now.reached(t)
+			n.now.hasReached(t)
 		}
 	}
-	return i.holds(at)
+	return i.containsTime(at)
 }

@@ -55,17 +55,17 @@ func TestNodesSince(t *testing.T) {
 	for seed := range uint64(4 * randomHistories) {
 		c := newChance(seed)
 		for range 40 + c.IntN(120) {
-			c.step()
+			c.runStep()
 		}
 		now := day.Add(c.now)
-		all := trail.DeriveAll(c.facts, hurried(), now)
+		all := trail.DeriveAll(c.facts, newTightThresholds(), now)
 		around := map[trail.Subject]trail.Rows{}
 		for _, s := range slices.SortedFunc(maps.Keys(all.Rows), func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) }) {
 			d := all.Rows[s]
 			for i := range d.Migrations {
 				m := &d.Migrations[i]
 				m.Trigger, m.Attempt = trail.TriggerDescheduler, 1
-				m.Need, m.Benefit = pick(c, trail.NotNeeded, trail.Needed, trail.NeedUnknown), pick(c, trail.Harmed, trail.Helped, trail.BenefitUnknown)
+				m.Need, m.Benefit = pickOne(c, trail.NotNeeded, trail.Needed, trail.NeedUnknown), pickOne(c, trail.Harmed, trail.Helped, trail.BenefitUnknown)
 			}
 			if s.Kind != trail.SubjectVMI {
 				continue
@@ -100,7 +100,7 @@ func TestNodesSince(t *testing.T) {
 				if len(want.Drains) == 0 { // what is left of the one before stays
 					want.Blockers = got.Blockers
 				}
-				requireSame(t, want, got, fmt.Sprintf("seed %d: %s since %s", seed, s, short(at)))
+				requireSame(t, want, got, fmt.Sprintf("seed %d: %s since %s", seed, s, formatShortTime(at)))
 				told["loops"] += len(want.Loops)
 				told["drains"] += len(want.Drains)
 				told["blockers"] += len(want.Blockers)

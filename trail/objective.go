@@ -39,7 +39,7 @@ func ParseObjectives(stated []string) (Objectives, error) {
 		case err != nil || d <= 0:
 			return nil, fmt.Errorf("%s: expected a positive duration, such as %s=15m", text, class)
 		case o[class] != 0:
-			return nil, fmt.Errorf("%s: %s has one already, %s", text, class, brief(o[class]))
+			return nil, fmt.Errorf("%s: %s has one already, %s", text, class, formatBriefDuration(o[class]))
 		default:
 			o[class] = d
 		}
@@ -52,7 +52,7 @@ func (o Objectives) String() string {
 	var out []string
 	for _, class := range append(Requesters(), AnyRequester) {
 		if d, has := o[class]; has {
-			out = append(out, string(class)+"="+brief(d))
+			out = append(out, string(class)+"="+formatBriefDuration(d))
 		}
 	}
 	if len(out) == 0 {
@@ -69,25 +69,25 @@ func classNames(classes []RequesterClass) string {
 	return strings.Join(names, ", ")
 }
 
-// of returns the objective of a class of requesters, zero where there is none.
-func (o Objectives) of(class RequesterClass) time.Duration {
+// findObjective returns the objective of a class of requesters, zero where there is none.
+func (o Objectives) findObjective(class RequesterClass) time.Duration {
 	if d, own := o[class]; own {
 		return d
 	}
 	return o[AnyRequester]
 }
 
-// judge says whether the evacuation kept to its objective: yes once the guest was moved in time, no from the moment on at which the time is over and it
+// evaluateObjective says whether the evacuation kept to its objective: yes once the guest was moved in time, no from the moment on at which the time is over and it
 // was not. One that was called off in time, or whose VMI ended in time, was not put to the test: nothing is said of it.
-func (e *Evacuation) judge(o Objectives, now *moment) {
-	within := o.of(e.RequesterClass)
+func (e *Evacuation) evaluateObjective(o Objectives, now *moment) {
+	within := o.findObjective(e.RequesterClass)
 	if within == 0 {
 		return
 	}
 	e.Objective = Span(within)
-	switch due := e.due(); {
+	switch due := e.computeDeadline(); {
 	case e.EndedAt.IsZero() || e.EndedAt.After(due):
-		if now.reached(due) {
+		if now.hasReached(due) {
 			e.ObjectiveMet = new(false)
 		}
 	case e.Outcome == OutcomeMigrated:
@@ -95,8 +95,8 @@ func (e *Evacuation) judge(o Objectives, now *moment) {
 	}
 }
 
-// due returns until when the guest is to be moved, inclusive.
-func (e *Evacuation) due() time.Time { return e.MarkedAt.Add(time.Duration(e.Objective)) }
+// computeDeadline returns until when the guest is to be moved, inclusive.
+func (e *Evacuation) computeDeadline() time.Time { return e.MarkedAt.Add(time.Duration(e.Objective)) }
 
 // JudgedAt returns when it was decided whether the evacuation kept to its objective; zero while it is not.
 func (e *Evacuation) JudgedAt() time.Time {
@@ -106,19 +106,19 @@ func (e *Evacuation) JudgedAt() time.Time {
 	case *e.ObjectiveMet:
 		return e.EndedAt
 	}
-	return e.due()
+	return e.computeDeadline()
 }
 
-// missed reports whether the time was over before the guest was moved.
-func (e *Evacuation) missed() bool { return e.ObjectiveMet != nil && !*e.ObjectiveMet }
+// hasMissedObjective reports whether the time was over before the guest was moved.
+func (e *Evacuation) hasMissedObjective() bool { return e.ObjectiveMet != nil && !*e.ObjectiveMet }
 
-// overdue says by how much the evacuation was late; empty where it was not, or has no objective.
-func (e *Evacuation) overdue() string {
+// describeDelay says by how much the evacuation was late; empty where it was not, or has no objective.
+func (e *Evacuation) describeDelay() string {
 	switch {
-	case !e.missed():
+	case !e.hasMissedObjective():
 		return ""
 	case e.Outcome == OutcomeMigrated:
-		return fmt.Sprintf("It was to leave within %s; it took %s.", brief(time.Duration(e.Objective)), span(e.EndedAt.Sub(e.MarkedAt)))
+		return fmt.Sprintf("It was to leave within %s; it took %s.", formatBriefDuration(time.Duration(e.Objective)), formatSpan(e.EndedAt.Sub(e.MarkedAt)))
 	}
-	return fmt.Sprintf("It was to leave within %s, by %s.", brief(time.Duration(e.Objective)), clock(e.due()))
+	return fmt.Sprintf("It was to leave within %s, by %s.", formatBriefDuration(time.Duration(e.Objective)), formatClock(e.computeDeadline()))
 }

@@ -57,8 +57,8 @@ func TestObjective(t *testing.T) {
 	ten := trail.Objectives{trail.RequesterDescheduler: 10 * time.Minute}
 	moved := func(end time.Duration) func(*history) {
 		return func(h *history) {
-			h.creates(2*time.Minute, "m1", "db", nil)
-			h.runs(3*time.Minute, end, "m1", "n2")
+			h.createMigration(2*time.Minute, "m1", "db", nil)
+			h.runMigration(3*time.Minute, end, "m1", "n2")
 		}
 	}
 	tests := []struct {
@@ -75,10 +75,10 @@ func TestObjective(t *testing.T) {
 		{"moved in time", ten, moved(due - time.Second), due, new(true), 0, ""},
 		{"moved at the last moment", ten, moved(due), due, new(true), 0, ""},
 		{"moved a second late", ten, moved(due + time.Second), due + time.Minute, new(false), 0, "It was to leave within 10m; it took 10m1s."},
-		{"called off in time", ten, func(h *history) { h.unmark(5*time.Minute, "db") }, due, nil, 0, ""},
-		{"called off too late", ten, func(h *history) { h.unmark(20*time.Minute, "db") }, 21 * time.Minute, new(false), 0, "It was to leave within 10m, by 2026-11-21 00:11:00Z."},
-		{"ended in time", ten, func(h *history) { h.restart(5*time.Minute, "db", "db-2") }, due, nil, 0, ""},
-		{"ended too late", ten, func(h *history) { h.restart(20*time.Minute, "db", "db-2") }, 21 * time.Minute, new(false), 0, "It was to leave within 10m, by"},
+		{"called off in time", ten, func(h *history) { h.unmarkVM(5*time.Minute, "db") }, due, nil, 0, ""},
+		{"called off too late", ten, func(h *history) { h.unmarkVM(20*time.Minute, "db") }, 21 * time.Minute, new(false), 0, "It was to leave within 10m, by 2026-11-21 00:11:00Z."},
+		{"ended in time", ten, func(h *history) { h.restartVM(5*time.Minute, "db", "db-2") }, due, nil, 0, ""},
+		{"ended too late", ten, func(h *history) { h.restartVM(20*time.Minute, "db", "db-2") }, 21 * time.Minute, new(false), 0, "It was to leave within 10m, by"},
 		{"none for who asked", trail.Objectives{trail.RequesterKubectl: time.Minute}, nil, due, nil, 0, ""},
 		{"one for all", trail.Objectives{trail.AnyRequester: 10 * time.Minute}, nil, due, new(false), 0, "It was to leave within 10m"},
 		{"its own before that for all", trail.Objectives{trail.AnyRequester: time.Minute, trail.RequesterDescheduler: 10 * time.Minute}, nil, due - 1, nil, due, ""},
@@ -88,8 +88,8 @@ func TestObjective(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHistory()
-			h.vm(0, "db", nil)
-			h.mark(time.Minute, "db", "descheduler")
+			h.changeVM(0, "db", nil)
+			h.markVM(time.Minute, "db", "descheduler")
 			if tt.then != nil {
 				tt.then(h)
 			}
@@ -124,10 +124,10 @@ func TestObjective(t *testing.T) {
 func TestDrainTellsWhoIsLate(t *testing.T) {
 	t.Parallel()
 	h := newHistory()
-	h.vm(0, "db", nil)
-	h.node(0, "n1", nil)
-	h.node(time.Minute, "n1", func(n *tracker.NodeObservation) { n.Unschedulable = true })
-	h.mark(time.Minute+time.Second, "db", "")
+	h.changeVM(0, "db", nil)
+	h.changeNode(0, "n1", nil)
+	h.changeNode(time.Minute, "n1", func(n *tracker.NodeObservation) { n.Unschedulable = true })
+	h.markVM(time.Minute+time.Second, "db", "")
 	thresholds := trail.DefaultThresholds()
 	thresholds.Objectives = trail.Objectives{trail.AnyRequester: 15 * time.Minute}
 	reason := func(at time.Duration) string {

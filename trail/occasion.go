@@ -19,8 +19,8 @@ type Occasion struct {
 	Final                   bool          // none comes after it
 }
 
-// nodes returns the nodes that are known.
-func (o Occasion) nodes() []string {
+// knownNodes returns the nodes that are known.
+func (o Occasion) knownNodes() []string {
 	return slices.DeleteFunc(slices.Compact([]string{o.SourceNode, o.TargetNode}), func(n string) bool { return n == "" })
 }
 
@@ -66,10 +66,10 @@ func (m Moved) Occasions(now time.Time, last bool) []Occasion {
 			Moment: moment, At: at, After: after,
 		}
 		if moment == MomentAfter {
-			o.EndedAt, o.At = m.ended(), at.Add(after)
+			o.EndedAt, o.At = m.bestEndTime(), at.Add(after)
 			o.Final = after == looksAfter[len(looksAfter)-1]
 		}
-		if last && o.At.After(now) && !m.ended().After(now) {
+		if last && o.At.After(now) && !m.bestEndTime().After(now) {
 			o.At, o.Final = now, true
 		}
 		if cut := len(out) > 0 && out[len(out)-1].Final; !cut && (last || !o.At.Add(LoadSettles).After(now)) && !o.At.After(now) {
@@ -84,17 +84,17 @@ func (m Moved) Occasions(now time.Time, last bool) []Occasion {
 		add(MomentRequest, asked, 0)
 	}
 	add(MomentAttempt, m.SchedulingAt, 0)
-	add(MomentEnd, m.ended(), 0)
+	add(MomentEnd, m.bestEndTime(), 0)
 	if m.Outcome == OutcomeSucceeded {
 		for _, after := range looksAfter {
-			add(MomentAfter, m.ended(), after)
+			add(MomentAfter, m.bestEndTime(), after)
 		}
 	}
 	return out
 }
 
-// ended returns the end by the best clock, zero while the migration goes on.
-func (m *Migration) ended() time.Time {
+// bestEndTime returns the end by the best clock, zero while the migration goes on.
+func (m *Migration) bestEndTime() time.Time {
 	if m.FinishedAt.IsZero() || m.EndSeenAt.IsZero() {
 		return m.FinishedAt
 	}
@@ -125,8 +125,8 @@ type LoadPoint struct {
 	Threshold *float64
 }
 
-// over returns by how much the value is above the threshold, below it where negative; NaN where either is not known.
-func (p LoadPoint) over() float64 {
+// computeExcess returns by how much the value is above the threshold, below it where negative; NaN where either is not known.
+func (p LoadPoint) computeExcess() float64 {
 	if p.Threshold == nil {
 		return math.NaN()
 	}
@@ -152,10 +152,10 @@ type LoadMetric struct {
 // Read picks the samples that matter to an occasion, and says of each metric of each node that has none why.
 func (l Loads) Read(o Occasion) []Reading {
 	var out []Reading
-	for _, node := range o.nodes() {
+	for _, node := range o.knownNodes() {
 		for _, metric := range l.Metrics {
 			points := l.Points[LoadKey{node, metric.Name}]
-			found := o.pick(node, points)
+			found := o.selectReadings(node, points)
 			for i := range found {
 				found[i].Node, found[i].Metric = node, metric.Name
 			}
@@ -168,9 +168,9 @@ func (l Loads) Read(o Occasion) []Reading {
 	return out
 }
 
-// pick returns the samples of one metric of a node that matter to the occasion, each once. What has no threshold is told as it was at the moment; of what has one it
+// selectReadings returns the samples of one metric of a node that matter to the occasion, each once. What has no threshold is told as it was at the moment; of what has one it
 // also matters how it went around it.
-func (o Occasion) pick(node string, points []LoadPoint) []Reading {
+func (o Occasion) selectReadings(node string, points []LoadPoint) []Reading {
 	var before, next, peak, lastOver *LoadPoint
 	for i := range points {
 		p := &points[i]
@@ -183,14 +183,14 @@ func (o Occasion) pick(node string, points []LoadPoint) []Reading {
 		case o.At.Sub(p.At) <= loadIsStale && (o.Moment != MomentAfter || p.At.After(o.EndedAt)):
 			before = p
 		}
-		if o.Moment == MomentAfter && node == o.TargetNode && p.At.After(o.EndedAt) && p.At.Sub(o.EndedAt) <= arrivalShows && !math.IsNaN(p.over()) && (peak == nil || p.over() > peak.over()) {
+		if o.Moment == MomentAfter && node == o.TargetNode && p.At.After(o.EndedAt) && p.At.Sub(o.EndedAt) <= arrivalShows && !math.IsNaN(p.computeExcess()) && (peak == nil || p.computeExcess() > peak.computeExcess()) {
 			peak = p
 		}
-		if o.Moment == MomentAttempt && node == o.SourceNode && o.At.Sub(p.At) <= loadLooksBack && p.over() > 0 {
+		if o.Moment == MomentAttempt && node == o.SourceNode && o.At.Sub(p.At) <= loadLooksBack && p.computeExcess() > 0 {
 			lastOver = p
 		}
 	}
-	if before != nil && before.over() > 0 || next != nil && next.over() > 0 {
+	if before != nil && before.computeExcess() > 0 || next != nil && next.computeExcess() > 0 {
 		lastOver = nil // it is still
 	}
 	if peak == before {
@@ -202,13 +202,13 @@ func (o Occasion) pick(node string, points []LoadPoint) []Reading {
 		point  *LoadPoint
 	}{{SampleLastOver, lastOver}, {SamplePeak, peak}, {SampleBefore, before}, {SampleNext, next}} {
 		if s.point != nil {
-			out = append(out, s.point.reading(s.sample))
+			out = append(out, s.point.newReading(s.sample))
 		}
 	}
 	return out
 }
 
-func (p LoadPoint) reading(sample LoadSample) Reading {
+func (p LoadPoint) newReading(sample LoadSample) Reading {
 	r := Reading{Sample: sample, At: p.At.UTC().Truncate(TimeResolution)}
 	if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
 		r.Lack = LackNotANumber

@@ -13,14 +13,14 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func after(d time.Duration) time.Time { return noon.Add(d) }
+func addToNoon(d time.Duration) time.Time { return noon.Add(d) }
 
 // TestOccasions has the moments of a migration come one after the other.
 func TestOccasions(t *testing.T) {
 	t.Parallel()
 	moved := trail.Moved{RequestedAt: noon, Migration: trail.Migration{
-		UID: "m", Attempt: 1, SourceNode: "n1", TargetNode: "n2", CreatedAt: after(time.Second), SchedulingAt: after(2 * time.Second),
-		FinishedAt: after(10 * time.Second), EndSeenAt: after(10*time.Second + 300*time.Millisecond), Outcome: trail.OutcomeSucceeded,
+		UID: "m", Attempt: 1, SourceNode: "n1", TargetNode: "n2", CreatedAt: addToNoon(time.Second), SchedulingAt: addToNoon(2 * time.Second),
+		FinishedAt: addToNoon(10 * time.Second), EndSeenAt: addToNoon(10*time.Second + 300*time.Millisecond), Outcome: trail.OutcomeSucceeded,
 	}}
 	for _, c := range []struct {
 		name   string
@@ -59,10 +59,10 @@ func TestOccasions(t *testing.T) {
 				c.change(&m)
 			}
 			var got []string
-			for _, o := range m.Occasions(after(c.now), c.last) {
+			for _, o := range m.Occasions(addToNoon(c.now), c.last) {
 				got = append(got, o.What())
-				require.False(t, o.At.After(after(c.now)))
-				require.Equal(t, c.final != 0 && o.At.Equal(after(c.final)), o.Final, o.What())
+				require.False(t, o.At.After(addToNoon(c.now)))
+				require.Equal(t, c.final != 0 && o.At.Equal(addToNoon(c.final)), o.Final, o.What())
 			}
 			require.Equal(t, c.want, got)
 		})
@@ -74,14 +74,14 @@ func TestLoadsRead(t *testing.T) {
 	t.Parallel()
 	half := 0.5
 	point := func(at time.Duration, value float64) trail.LoadPoint {
-		return trail.LoadPoint{At: after(at), Value: value, Threshold: &half}
+		return trail.LoadPoint{At: addToNoon(at), Value: value, Threshold: &half}
 	}
 	plain := func(at time.Duration, value float64) trail.LoadPoint {
-		return trail.LoadPoint{At: after(at), Value: value}
+		return trail.LoadPoint{At: addToNoon(at), Value: value}
 	}
 	attempt := trail.Occasion{SourceNode: "n1", TargetNode: "n2", Moment: trail.MomentAttempt, At: noon}
 	end := trail.Occasion{SourceNode: "n1", TargetNode: "n2", Moment: trail.MomentEnd, At: noon}
-	later := trail.Occasion{SourceNode: "n2", TargetNode: "n1", Moment: trail.MomentAfter, At: noon, EndedAt: after(-15 * time.Minute)}
+	later := trail.Occasion{SourceNode: "n2", TargetNode: "n1", Moment: trail.MomentAfter, At: noon, EndedAt: addToNoon(-15 * time.Minute)}
 	for _, c := range []struct {
 		name   string
 		at     trail.Occasion
@@ -138,7 +138,7 @@ func TestLoadIsOneFact(t *testing.T) {
 	t.Parallel()
 	value := 0.4
 	o := tracker.LoadObservation{
-		Seen: tracker.Seen{At: after(2 * time.Minute)}, Origin: trail.OriginPrometheus,
+		Seen: tracker.Seen{At: addToNoon(2 * time.Minute)}, Origin: trail.OriginPrometheus,
 		Of:       trail.Occasion{Namespace: "shop", VMI: "db", MigrationUID: "m", SourceNode: "n1", Moment: trail.MomentEnd, At: noon},
 		Readings: []trail.Reading{{Node: "n1", Metric: "cpu", Sample: trail.SampleBefore, At: noon, Value: &value}},
 	}
@@ -147,7 +147,7 @@ func TestLoadIsOneFact(t *testing.T) {
 	require.Equal(t, trail.ReasonSampled, first[0].Reason)
 	require.Equal(t, noon, first[0].OccurredAt)
 	again := o
-	again.At, again.Readings = after(time.Hour), []trail.Reading{{Node: "n1", Metric: "cpu", Sample: trail.SampleBefore, Lack: trail.LackNoSample}}
+	again.At, again.Readings = addToNoon(time.Hour), []trail.Reading{{Node: "n1", Metric: "cpu", Sample: trail.SampleBefore, Lack: trail.LackNoSample}}
 	second := tracker.New("c").Observe(again)
 	require.Equal(t, first[0].ID, second[0].ID)
 	require.Equal(t, trail.ReasonNotSampled, second[0].Reason)

@@ -14,7 +14,7 @@ type Row interface {
 
 // OpenUntil returns when the request was repeated last, or was answered.
 func (r EvictionRequest) OpenUntil() time.Time {
-	return later(later(r.RequestedAt, r.AnsweredAt), r.LastRepeatAt)
+	return maxTime(maxTime(r.RequestedAt, r.AnsweredAt), r.LastRepeatAt)
 }
 
 // OpenUntil returns when the evacuation ended; zero while it goes on.
@@ -27,7 +27,7 @@ func (m Migration) OpenUntil() time.Time { return endOf(m.CreatedAt, m.FinishedA
 func (p Placement) OpenUntil() time.Time { return endOf(p.FromAt, p.ToAt) }
 
 // OpenUntil returns until when the decision holds the VM back.
-func (d Decision) OpenUntil() time.Time { return later(d.DecidedAt, d.Until) }
+func (d Decision) OpenUntil() time.Time { return maxTime(d.DecidedAt, d.Until) }
 
 // OpenUntil returns when the loop was closed; zero while it is open.
 func (l Loop) OpenUntil() time.Time { return endOf(l.OpenedAt, l.ClosedAt) }
@@ -48,7 +48,7 @@ func (o Outage) OpenUntil() time.Time { return endOf(o.BeganAt, o.EndedAt) }
 func (g Gap) OpenUntil() time.Time { return endOf(g.OpenedAt, g.ClosedAt) }
 
 // OpenUntil returns the time of the line or, where it counts repetitions, of the last of them. A line that was read from a database does not know them.
-func (l Line) OpenUntil() time.Time { return later(l.At, l.repeatedAt) }
+func (l Line) OpenUntil() time.Time { return maxTime(l.At, l.repeatedAt) }
 
 // EndedBefore reports whether what a row is about ended before a time.
 func EndedBefore(r Row, at time.Time) bool {
@@ -60,5 +60,5 @@ func endOf(began, ended time.Time) time.Time {
 	if ended.IsZero() {
 		return ended
 	}
-	return later(began, ended)
+	return maxTime(began, ended)
 }

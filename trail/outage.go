@@ -122,45 +122,45 @@ func conditionText(d *ConditionDetail) string {
 	return strings.Join(nonEmpty([]string{d.Reason, d.Message}), ": ")
 }
 
-// outages returns the outages of a node, in their order.
-func (e *Env) outages(node string) []Outage { return outagesOf(e.nodes[node]) }
+// findOutages returns the outages of a node, in their order.
+func (e *Env) findOutages(node string) []Outage { return outagesOf(e.nodes[node]) }
 
 // outageAt returns the outage that lasts at a time; nil where none does.
 func outageAt(outages []Outage, at time.Time) *Outage {
 	for i := range outages {
-		if o := &outages[i]; (interval{o.BeganAt, o.EndedAt}).holds(at) {
+		if o := &outages[i]; (interval{o.BeganAt, o.EndedAt}).containsTime(at) {
 			return o
 		}
 	}
 	return nil
 }
 
-// outage returns the outage of a node that goes on; nil where the node is ready, or nothing is known of it.
-func (c *Cluster) outage(node string) *Outage {
+// findOpenOutage returns the outage of a node that goes on; nil where the node is ready, or nothing is known of it.
+func (c *Cluster) findOpenOutage(node string) *Outage {
 	if node == "" {
 		return nil
 	}
 	return outageAt(c.Node(node).Outages, c.Now)
 }
 
-// state says that the node is not ready, since when and why, after its name: "is not ready since 10:02 (3m ago): its kubelet does not answer".
-func (o *Outage) state(now time.Time) string {
-	return fmt.Sprintf("is not ready since %s (%s ago): %s", clock(o.BeganAt), span(now.Sub(o.BeganAt)), o.why())
+// describeState says that the node is not ready, since when and why, after its name: "is not ready since 10:02 (3m ago): its kubelet does not answer".
+func (o *Outage) describeState(now time.Time) string {
+	return fmt.Sprintf("is not ready since %s (%s ago): %s", formatClock(o.BeganAt), formatSpan(now.Sub(o.BeganAt)), o.describeCause())
 }
 
-// since says the same without a moment from which it is looked at: rows are told of for long.
-func (o *Outage) since() string {
+// describePeriod says the same without a moment from which it is looked at: rows are told of for long.
+func (o *Outage) describePeriod() string {
 	if o.EndedAt.IsZero() {
-		return fmt.Sprintf("%s is not ready since %s: %s", o.Node, clock(o.BeganAt), o.why())
+		return fmt.Sprintf("%s is not ready since %s: %s", o.Node, formatClock(o.BeganAt), o.describeCause())
 	}
-	return fmt.Sprintf("%s was not ready from %s to %s", o.Node, clock(o.BeganAt), clock(o.EndedAt))
+	return fmt.Sprintf("%s was not ready from %s to %s", o.Node, formatClock(o.BeganAt), formatClock(o.EndedAt))
 }
 
-// grounds reports whether nothing leaves the node: its kubelet is silent, and so is its virt-handler.
-func (o *Outage) grounds() bool { return o.Cause == OutageSilent }
+// blocksMigration reports whether nothing leaves the node: its kubelet is silent, and so is its virt-handler.
+func (o *Outage) blocksMigration() bool { return o.Cause == OutageSilent }
 
-// why says what is wrong with a node that is not ready.
-func (o *Outage) why() string {
+// describeCause says what is wrong with a node that is not ready.
+func (o *Outage) describeCause() string {
 	switch {
 	case o.Cause == OutageSilent:
 		return "its kubelet does not answer"
@@ -199,8 +199,8 @@ func (c *Cluster) strandedAttempt(d *Derived, e *Evacuation) *Migration {
 		if m.TargetNode == "" {
 			continue
 		}
-		o := c.outage(m.TargetNode)
-		if o == nil || !o.grounds() || m.FinishedAt.IsZero() || m.FinishedAt.Before(o.BeganAt.Add(-silentBefore)) {
+		o := c.findOpenOutage(m.TargetNode)
+		if o == nil || !o.blocksMigration() || m.FinishedAt.IsZero() || m.FinishedAt.Before(o.BeganAt.Add(-silentBefore)) {
 			return nil
 		}
 		return &m
@@ -211,7 +211,7 @@ func (c *Cluster) strandedAttempt(d *Derived, e *Evacuation) *Migration {
 // describeStranded says why KubeVirt makes no next attempt after a stranded one.
 func (c *Cluster) describeStranded(m *Migration) string {
 	return fmt.Sprintf("the target pod of %s is left on %s, which %s; KubeVirt makes no other before it is gone",
-		m.label(), m.TargetNode, c.outage(m.TargetNode).state(c.Now))
+		m.formatLabel(), m.TargetNode, c.findOpenOutage(m.TargetNode).describeState(c.Now))
 }
 
 // adviceStalled says what to do about a migration whose target pod is on a node that is not ready. A kubelet that answers ends the pod when the migration is
@@ -223,7 +223,7 @@ func adviceStalled(m *Migration, o *Outage) string {
 	switch lead := fmt.Sprintf("The VM still runs on %s. To free the slot of its migration, ", m.SourceNode); {
 	case m.Mode == modePostCopy:
 		return adviceOutage(m.TargetNode)
-	case o != nil && o.grounds():
+	case o != nil && o.blocksMigration():
 		return lead + deletion + adviceStranded(m)
 	default:
 		return lead + "and have the next attempt go to another node, " + deletion + adviceOutage(m.TargetNode)

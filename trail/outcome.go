@@ -109,10 +109,10 @@ func migrationsOf(facts []Fact, lives []*life) []*migration {
 		if m == nil || f.Object.Kind == ObjectMigration && EpochOf(f.Object.ResourceVersion) < m.epoch {
 			continue
 		}
-		m.add(f)
+		m.addFact(f)
 	}
 	for _, m := range out {
-		m.complete(lives)
+		m.completeFields(lives)
 	}
 	slices.SortStableFunc(out, func(a, b *migration) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.seenAt.Compare(b.seenAt), strings.Compare(a.UID, b.UID))
@@ -132,8 +132,8 @@ func newMigration(f Fact) *migration {
 	return m
 }
 
-// add takes in one fact that names the migration.
-func (m *migration) add(f Fact) {
+// addFact takes in one fact that names the migration.
+func (m *migration) addFact(f Fact) {
 	switch d := f.Detail.(type) {
 	case *ResultDetail:
 		m.addResult(f, d)
@@ -226,8 +226,8 @@ func (m *Migration) restorePhases() {
 	lastPhase(m.Phases)
 }
 
-// complete fills in what follows from the gathered facts: nodes, VMI, last phase, outcome.
-func (m *migration) complete(lives []*life) {
+// completeFields fills in what follows from the gathered facts: nodes, VMI, last phase, outcome.
+func (m *migration) completeFields(lives []*life) {
 	l := lifeOf(lives, m.VMIUID)
 	if l == nil && m.VMIUID == "" {
 		l = lifeAt(lives, m.CreatedAt)
@@ -245,7 +245,7 @@ func (m *migration) complete(lives []*life) {
 	if n := len(m.Phases); n > 0 {
 		m.PhaseSince = m.Phases[n-1].At
 	}
-	m.Outcome = m.outcome(l)
+	m.Outcome = m.computeOutcome(l)
 	switch {
 	case !m.FinishedAt.IsZero():
 	case m.gone != nil:
@@ -254,7 +254,7 @@ func (m *migration) complete(lives []*life) {
 			m.FinishedAt = end
 		}
 	case m.Outcome != "":
-		m.FinishedAt = later(m.deletedAt, l.endedAt)
+		m.FinishedAt = maxTime(m.deletedAt, l.endedAt)
 	}
 	if m.EndSeenAt.IsZero() {
 		m.EndSeenAt = m.FinishedAt
@@ -277,10 +277,10 @@ func lastPhase(phases []PhaseTime) string {
 	return phases[len(phases)-1].Phase
 }
 
-// outcome returns how the migration of a VMI ended; the VMI is nil where it is not known. The VMIM's phase wins over the VMI's state
+// computeOutcome returns how the migration of a VMI ended; the VMI is nil where it is not known. The VMIM's phase wins over the VMI's state
 // (KubeVirt before v1.9 may leave that half open). One that vanished unseen is judged by what the VMI says of it; where nothing does,
 // the outcome stays empty and the failure reason says that the end was not seen.
-func (m *migration) outcome(l *life) Outcome {
+func (m *migration) computeOutcome(l *life) Outcome {
 	stopped := m.abortedByUser() || m.endedWithVMI(l)
 	switch {
 	case m.failedSeen && stopped:

@@ -54,14 +54,14 @@ func placementsOf(l *life, migrations []*migration, facts []Fact) []Placement {
 		if n := len(out); n > 0 && out[n-1].Node == f.Node && epoch > before { // it was found where it had been
 			continue
 		}
-		by, at := ArrivedUnknown, arrival(f, migrations)
+		by, at := ArrivedUnknown, findArrivalTime(f, migrations)
 		if d, ok := f.Detail.(*VMIDetail); ok && d.MigrationUID != "" {
 			by = d.MigrationUID
 		} else if f.Reason == ReasonStarted {
 			by = ArrivedStart
 		}
 		if n := len(out); n > 0 {
-			at = later(at, out[n-1].FromAt)
+			at = maxTime(at, out[n-1].FromAt)
 			out[n-1].ToAt, out[n-1].LeftBy = at, by
 		}
 		out = append(out, Placement{
@@ -70,16 +70,16 @@ func placementsOf(l *life, migrations []*migration, facts []Fact) []Placement {
 		})
 	}
 	if n := len(out); n > 0 && !l.endedAt.IsZero() {
-		out[n-1].ToAt, out[n-1].LeftBy = later(l.endedAt, out[n-1].FromAt), LeftEnd
+		out[n-1].ToAt, out[n-1].LeftBy = maxTime(l.endedAt, out[n-1].FromAt), LeftEnd
 	}
 	for i := range out {
-		out[i].describe(l, facts)
+		out[i].fillEndState(l, facts)
 	}
 	return out
 }
 
-// describe says what the VMI was like at the end of a stay.
-func (p *Placement) describe(l *life, facts []Fact) {
+// fillEndState says what the VMI was like at the end of a stay.
+func (p *Placement) fillEndState(l *life, facts []Fact) {
 	for _, f := range facts {
 		if f.Reason == ReasonPreferNoEviction && f.VMIUID == l.uid && f.Node == p.Node && (p.ToAt.IsZero() || !f.OccurredAt.After(p.ToAt)) {
 			p.OptedOut = f.Kind == KindAnnotationSet
@@ -105,18 +105,18 @@ func (p *Placement) describe(l *life, facts []Fact) {
 	}
 }
 
-// migration returns the UID of the migration that brought the guest, empty where none did or none is known.
-func (p Placement) migration() string {
+// arrivalMigrationUID returns the UID of the migration that brought the guest, empty where none did or none is known.
+func (p Placement) arrivalMigrationUID() string {
 	if p.ArrivedBy == ArrivedStart || p.ArrivedBy == ArrivedUnknown {
 		return ""
 	}
 	return p.ArrivedBy
 }
 
-// arrival returns the time at which a guest came to a node. An arrival that a list showed is older than its sight: then
+// findArrivalTime returns the time at which a guest came to a node. An arrival that a list showed is older than its sight: then
 // the end of the migration that brought it, as virt-controller stamped it, is nearer, or, where that migration was
 // never seen, its end as the source node stamped it.
-func arrival(f Fact, migrations []*migration) time.Time {
+func findArrivalTime(f Fact, migrations []*migration) time.Time {
 	d, ok := f.Detail.(*VMIDetail)
 	if !ok || !f.Late || d.MigrationUID == "" {
 		return f.OccurredAt
@@ -144,8 +144,8 @@ func (l *life) nodeAt(at time.Time) string {
 	return node
 }
 
-// ending returns how the stay ended with its guest.
-func (p *Placement) ending() ending {
+// newEnding returns how the stay ended with its guest.
+func (p *Placement) newEnding() ending {
 	return ending{cause: p.EndedBy, requester: p.EndedRequester, class: p.EndedRequesterClass, detail: p.EndedDetail, node: p.Node, strategy: p.Strategy}
 }
 

@@ -12,4 +12,4 @@ type PodDetail struct {
 	CreatedAt time.Time `json:"created_at,omitzero"`
 }
 
-func (*PodDetail) detail() {}
+func (*PodDetail) isDetail() {}

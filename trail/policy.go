@@ -45,8 +45,8 @@ func fingerprintOf(settings any) string {
 	return hashID(string(text)).String()[:fingerprintLength]
 }
 
-// fingerprint names the settings, not the text from which they were read. The order of feature gates and the like does not matter.
-func (s KubeVirtSettings) fingerprint() string {
+// computeFingerprint names the settings, not the text from which they were read. The order of feature gates and the like does not matter.
+func (s KubeVirtSettings) computeFingerprint() string {
 	for _, list := range []*[]string{&s.FeatureGates, &s.DisabledFeatureGates, &s.WorkloadUpdateMethods} {
 		*list = slices.Sorted(slices.Values(*list))
 	}
@@ -74,9 +74,9 @@ type inForce struct {
 	parts struct{ kubevirt, descheduler, policies string } // of the fingerprint
 }
 
-// fingerprint returns the text that names the settings, such as "kubevirt 1a2b3c, descheduler 4d5e6f, migration policies 7a8b9c"; what was not
+// formatFingerprint returns the text that names the settings, such as "kubevirt 1a2b3c, descheduler 4d5e6f, migration policies 7a8b9c"; what was not
 // seen is left out.
-func (s *inForce) fingerprint() string {
+func (s *inForce) formatFingerprint() string {
 	var out []string
 	add := func(name, part string) {
 		if part != "" {
@@ -92,7 +92,7 @@ func (s *inForce) fingerprint() string {
 // setKubeVirt takes over settings of KubeVirt; nil changes nothing.
 func (s *inForce) setKubeVirt(settings *KubeVirtSettings) {
 	if settings != nil {
-		s.kubevirt, s.parts.kubevirt = settings, settings.fingerprint()
+		s.kubevirt, s.parts.kubevirt = settings, settings.computeFingerprint()
 	}
 }
 
@@ -200,7 +200,7 @@ func SettingsSince(f Fact, known []Fact) time.Time {
 	case !ok:
 		return f.OccurredAt
 	case d.MigrationPolicy != nil:
-		return earliest(f.OccurredAt, d.MigrationPolicy.CreatedAt)
+		return minNonZeroTime(f.OccurredAt, d.MigrationPolicy.CreatedAt)
 	}
 	for i := range known {
 		other, ok := known[i].Detail.(*ConfigDetail)
@@ -221,14 +221,14 @@ func (e *Env) inForceAt(at time.Time) *inForce {
 }
 
 // policyName returns the fingerprint of the settings in force at a time; empty where none were seen.
-func (e *Env) policyName(at time.Time) string { return e.inForceAt(at).fingerprint() }
+func (e *Env) policyName(at time.Time) string { return e.inForceAt(at).formatFingerprint() }
 
 // Settings returns the settings that were in force one after the other, the oldest first; none where none were seen.
 func (e *Env) Settings(cluster string) []SettingsInForce {
 	var out []SettingsInForce
 	for i := range e.inForce {
 		s := &e.inForce[i]
-		if s.fingerprint() == "" {
+		if s.formatFingerprint() == "" {
 			continue
 		}
 		until := time.Time{}
@@ -236,28 +236,28 @@ func (e *Env) Settings(cluster string) []SettingsInForce {
 			until = e.inForce[i+1].from
 		}
 		out = append(out, SettingsInForce{
-			Cluster: cluster, Policy: s.fingerprint(), From: s.from, Until: until, KubeVirt: s.kubevirt, Descheduler: s.descheduler,
+			Cluster: cluster, Policy: s.formatFingerprint(), From: s.from, Until: until, KubeVirt: s.kubevirt, Descheduler: s.descheduler,
 			MigrationPolicies: slices.SortedFunc(maps.Values(s.policies), func(a, b MigrationPolicySettings) int { return cmp.Compare(a.Name, b.Name) }),
-			Semantics:         e.semantics(s, until),
+			Semantics:         e.describeSemantics(s, until),
 		})
 	}
 	return out
 }
 
-// semantics says which rules follow from settings that were in force until a time, zero: that are in force.
-func (e *Env) semantics(s *inForce, until time.Time) string {
+// describeSemantics says which rules follow from settings that were in force until a time, zero: that are in force.
+func (e *Env) describeSemantics(s *inForce, until time.Time) string {
 	process := (*DeschedulerDetail)(nil)
 	if len(e.starts) > 0 {
 		if until.IsZero() {
-			until = later(s.from, e.starts[len(e.starts)-1].OccurredAt)
+			until = maxTime(s.from, e.starts[len(e.starts)-1].OccurredAt)
 		}
-		_, process = e.descheduler(until)
+		_, process = e.findDeschedulerProcess(until)
 	}
 	return DescribeSemantics(s.kubevirt, s.descheduler, process)
 }
 
 // semanticsAt says which rules follow from the settings in force at a time.
-func (e *Env) semanticsAt(at time.Time) string { return e.semantics(e.inForceAt(at), at) }
+func (e *Env) semanticsAt(at time.Time) string { return e.describeSemantics(e.inForceAt(at), at) }
 
 // SettingsQuery asks for settings.
 type SettingsQuery struct {
@@ -300,7 +300,7 @@ func policiesOf(migrations []Migration) string {
 	}
 	if len(migrations) > 1 {
 		for i, name := range names {
-			names[i] = fmt.Sprintf("%s (%d of %s)", name, applied[name], plural(len(migrations), "migration"))
+			names[i] = fmt.Sprintf("%s (%d of %s)", name, applied[name], formatCount(len(migrations), "migration"))
 		}
 	}
 	return "MigrationPolicy applied: " + strings.Join(names, ", ") + "."

@@ -37,29 +37,29 @@ func newChance(seed uint64) *chance {
 		active: map[string]string{},
 	}
 	many := int64(1000)
-	c.kubevirt(0, trail.KubeVirtSettings{Version: "v1.8.4", ParallelPerCluster: &many})
-	c.policies()
+	c.applyKubeVirt(0, trail.KubeVirtSettings{Version: "v1.8.4", ParallelPerCluster: &many})
+	c.changePolicy()
 	for _, n := range c.nodeOf {
-		c.node(0, n, nil)
+		c.changeNode(0, n, nil)
 	}
 	for _, v := range c.vmOf {
-		c.start(v)
+		c.startVM(v)
 	}
 	return c
 }
 
-// pick returns one of some.
-func pick[T any](c *chance, of ...T) T { return of[c.IntN(len(of))] }
+// pickOne returns one of some.
+func pickOne[T any](c *chance, of ...T) T { return of[c.IntN(len(of))] }
 
-// passes lets time pass: seconds, minutes or hours.
-func (c *chance) passes() {
-	c.now += time.Second + time.Duration(c.Int64N(int64(pick(c, 10*time.Second, time.Minute, 15*time.Minute, 90*time.Minute, 7*time.Hour))))
+// passTime lets time pass: seconds, minutes or hours.
+func (c *chance) passTime() {
+	c.now += time.Second + time.Duration(c.Int64N(int64(pickOne(c, 10*time.Second, time.Minute, 15*time.Minute, 90*time.Minute, 7*time.Hour))))
 	c.now = c.now.Truncate(100 * time.Millisecond)
 }
 
-func (c *chance) policies() {
+func (c *chance) changePolicy() {
 	one := int64(1 + c.IntN(2))
-	s := trail.DeschedulerSettings{Model: pick(c, "", trail.CooldownLive, trail.CooldownReseeded, trail.CooldownNone)}
+	s := trail.DeschedulerSettings{Model: pickOne(c, "", trail.CooldownLive, trail.CooldownReseeded, trail.CooldownNone)}
 	if c.IntN(3) > 0 {
 		s.Cooldown = &trail.CooldownSettings{Base: trail.DefaultCooldown, Max: trail.DefaultMaxCooldown, Window: trail.DefaultCooldownWindow}
 	}
@@ -69,29 +69,29 @@ func (c *chance) policies() {
 	if c.IntN(3) > 0 {
 		s.LimitTotal = &one
 	}
-	c.policy(c.now, s)
+	c.applyPolicy(c.now, s)
 }
 
-func (c *chance) id(prefix string) string {
+func (c *chance) newID(prefix string) string {
 	c.serial++
 	return prefix + strconv.Itoa(c.serial)
 }
 
-func (c *chance) start(vm string) {
-	uid, strategy := c.id("vmi"), pick(c, "LiveMigrate", "LiveMigrate", "LiveMigrateIfPossible", trail.StrategyExternal, "")
-	node := pick(c, c.nodeOf...)
-	c.vm(c.now, vm, func(v *tracker.VMIObservation) { v.UID, v.Node, v.Strategy = uid, node, strategy })
-	c.launch(vm, "")
+func (c *chance) startVM(vm string) {
+	uid, strategy := c.newID("vmi"), pickOne(c, "LiveMigrate", "LiveMigrate", "LiveMigrateIfPossible", trail.StrategyExternal, "")
+	node := pickOne(c, c.nodeOf...)
+	c.changeVM(c.now, vm, func(v *tracker.VMIObservation) { v.UID, v.Node, v.Strategy = uid, node, strategy })
+	c.launchPod(vm, "")
 }
 
-func (c *chance) launch(vm, migration string) {
+func (c *chance) launchPod(vm, migration string) {
 	prefer, stuck := c.IntN(6) == 0, c.IntN(8) == 0
 	var progress *string
 	if c.IntN(2) == 0 {
-		text := pick(c, "true", "true", "kubevirt")
+		text := pickOne(c, "true", "true", "kubevirt")
 		progress = &text
 	}
-	c.pod(c.now, c.podOf(vm), vm, c.vms[vm].Node, migration, func(p *tracker.PodObservation) {
+	c.observePod(c.now, c.podOf(vm), vm, c.vms[vm].Node, migration, func(p *tracker.PodObservation) {
 		p.PreferNoEviction = prefer
 		if stuck {
 			p.Unschedulable, p.Node = "0/3 nodes are available", ""
@@ -104,113 +104,113 @@ func (c *chance) launch(vm, migration string) {
 
 func (c *chance) podOf(vm string) string { return "virt-launcher-" + c.vms[vm].UID }
 
-// step has one thing happen.
-func (c *chance) step() {
-	c.passes()
-	vm, node := pick(c, c.vmOf...), pick(c, c.nodeOf...)
+// runStep has one thing happen.
+func (c *chance) runStep() {
+	c.passTime()
+	vm, node := pickOne(c, c.vmOf...), pickOne(c, c.nodeOf...)
 	v := c.vms[vm]
 	switch c.IntN(22) {
 	case 0, 1, 2:
-		c.mark(c.now, vm, pick(c, "descheduler", "descheduler", ""))
+		c.markVM(c.now, vm, pickOne(c, "descheduler", "descheduler", ""))
 	case 3:
-		c.unmark(c.now, vm)
+		c.unmarkVM(c.now, vm)
 	case 4, 5, 6:
 		if c.active[vm] == "" {
-			uid := c.id("m")
+			uid := c.newID("m")
 			c.active[vm] = uid
 			tainted := c.nodes[v.Node] != nil && len(c.nodes[v.Node].Taints) > 0
 			if (v.Mark != "" || tainted) && c.IntN(5) > 0 {
-				c.creates(c.now, uid, vm, nil)
+				c.createMigration(c.now, uid, vm, nil)
 			} else {
-				c.creates(c.now, uid, vm, pick(c, byUser, byUpdater))
+				c.createMigration(c.now, uid, vm, pickOne(c, byUser, byUpdater))
 			}
 		}
 	case 7, 8, 9, 10:
 		if uid := c.active[vm]; uid != "" {
-			c.fails(c.now, uid)
-			c.over(vm)
+			c.failMigration(c.now, uid)
+			c.finishMigration(vm)
 		}
 	case 11, 12:
 		if uid := c.active[vm]; uid != "" {
 			start := c.now
-			c.passes()
+			c.passTime()
 			if node == v.Node {
 				node = ""
 			}
-			c.runs(start, c.now, uid, node)
+			c.runMigration(start, c.now, uid, node)
 			c.now += time.Second
-			c.over(vm)
+			c.finishMigration(vm)
 		}
 	case 13:
 		if uid := c.active[vm]; uid != "" {
-			c.reaches(c.now, uid, trail.PhaseScheduling)
+			c.advanceMigration(c.now, uid, trail.PhaseScheduling)
 		}
 	case 14:
 		if uid := c.active[vm]; uid != "" && c.IntN(2) == 0 {
-			c.deleted(c.now, uid)
+			c.requestDeletion(c.now, uid)
 		} else if uid != "" {
-			c.migrations[uid].Conditions = pick(c, nil, []tracker.Condition{{Type: "migrationRejectedByResourceQuota", Status: "True"}})
-			c.changed(c.now, uid)
+			c.migrations[uid].Conditions = pickOne(c, nil, []tracker.Condition{{Type: "migrationRejectedByResourceQuota", Status: "True"}})
+			c.observeMigration(c.now, uid)
 		}
 	case 15:
-		c.node(c.now, node, func(n *tracker.NodeObservation) { n.Unschedulable = !n.Unschedulable })
+		c.changeNode(c.now, node, func(n *tracker.NodeObservation) { n.Unschedulable = !n.Unschedulable })
 	case 16:
-		c.node(c.now, node, func(n *tracker.NodeObservation) {
-			n.Taints = pick(c, nil, []tracker.Taint{{Key: trail.DefaultDrainTaintKey, Effect: trail.EffectNoSchedule}}, []tracker.Taint{{Key: "node.kubernetes.io/unreachable", Effect: "NoExecute", AddedAt: day.Add(c.now)}})
-			n.Ready = &tracker.Condition{Status: pick(c, "True", "False", "Unknown"), Reason: "KubeletNotReady", ChangedAt: pick(c, time.Time{}, day.Add(c.now))}
+		c.changeNode(c.now, node, func(n *tracker.NodeObservation) {
+			n.Taints = pickOne(c, nil, []tracker.Taint{{Key: trail.DefaultDrainTaintKey, Effect: trail.EffectNoSchedule}}, []tracker.Taint{{Key: "node.kubernetes.io/unreachable", Effect: "NoExecute", AddedAt: day.Add(c.now)}})
+			n.Ready = &tracker.Condition{Status: pickOne(c, "True", "False", "Unknown"), Reason: "KubeletNotReady", ChangedAt: pickOne(c, time.Time{}, day.Add(c.now))}
 		})
 	case 17:
-		user := pick(c, "alice", "system:serviceaccount:kube-system:descheduler", "system:serviceaccount:karpenter:karpenter")
-		text := pick(c, `Evacuation in progress: Eviction triggered evacuation of VMI "shop/db"`, "Cannot evict pod as it would violate the pod's disruption budget.",
+		user := pickOne(c, "alice", "system:serviceaccount:kube-system:descheduler", "system:serviceaccount:karpenter:karpenter")
+		text := pickOne(c, `Evacuation in progress: Eviction triggered evacuation of VMI "shop/db"`, "Cannot evict pod as it would violate the pod's disruption budget.",
 			"VMI db "+notMigratableText)
-		c.asks(c.now, c.id("audit"), c.podOf(vm), user, text, nil)
+		c.observeRequest(c.now, c.newID("audit"), c.podOf(vm), user, text, nil)
 		c.now += 100 * time.Millisecond
 	case 18:
-		conditions := pick(c, nil, []tracker.Condition{{Type: trail.ConditionLiveMigratable, Status: "False", Reason: "DisksNotLiveMigratable"}})
-		c.vm(c.now, vm, func(v *tracker.VMIObservation) { v.Conditions = conditions })
+		conditions := pickOne(c, nil, []tracker.Condition{{Type: trail.ConditionLiveMigratable, Status: "False", Reason: "DisksNotLiveMigratable"}})
+		c.changeVM(c.now, vm, func(v *tracker.VMIObservation) { v.Conditions = conditions })
 	case 19:
 		if c.IntN(3) == 0 {
-			c.vm(c.now, vm, func(v *tracker.VMIObservation) { v.Gone = true })
+			c.changeVM(c.now, vm, func(v *tracker.VMIObservation) { v.Gone = true })
 			delete(c.vms, vm)
 			delete(c.active, vm)
-			c.passes()
-			c.start(vm)
+			c.passTime()
+			c.startVM(vm)
 		}
 	case 20:
 		if c.IntN(2) == 0 {
-			c.policies()
+			c.changePolicy()
 		} else {
-			c.descheduler(c.now, pick(c, "v4.21.1", "v0.34", ""), c.IntN(4) > 0)
+			c.startDescheduler(c.now, pickOne(c, "v4.21.1", "v0.34", ""), c.IntN(4) > 0)
 			c.now += time.Second
 		}
 	case 21:
 		switch c.IntN(4) {
 		case 0:
-			c.node(c.now, node, func(n *tracker.NodeObservation) { n.Gone = true })
+			c.changeNode(c.now, node, func(n *tracker.NodeObservation) { n.Gone = true })
 			delete(c.nodes, node)
-			c.passes()
-			uid := c.id("node")
-			c.node(c.now, node, func(n *tracker.NodeObservation) { n.UID = uid })
+			c.passTime()
+			uid := c.newID("node")
+			c.changeNode(c.now, node, func(n *tracker.NodeObservation) { n.UID = uid })
 		default:
-			c.blocks(node)
+			c.observeBlocks(node)
 		}
 	}
 }
 
-// over notes that the migration of a VM ended, and has KubeVirt keep five.
-func (c *chance) over(vm string) {
+// finishMigration notes that the migration of a VM ended, and has KubeVirt keep five.
+func (c *chance) finishMigration(vm string) {
 	c.done = append(c.done, c.active[vm])
 	delete(c.active, vm)
 	if len(c.done) > 8 {
-		c.goes(c.now, c.done[0])
+		c.removeMigration(c.now, c.done[0])
 		c.done = c.done[1:]
 	}
 }
 
-func (c *chance) blocks(node string) {
+func (c *chance) observeBlocks(node string) {
 	c.observe(tracker.ScrapeObservation{
 		Seen: tracker.Seen{At: day.Add(c.now)}, Target: "d", StartedAt: day, Version: "v0.34", Plugin: true,
-		Blocks: []tracker.BlockCount{{Reason: pick(c, "cooldown", "migration_in_progress"), Node: node, Namespace: "shop", Count: float64(c.now / time.Second)}},
+		Blocks: []tracker.BlockCount{{Reason: pickOne(c, "cooldown", "migration_in_progress"), Node: node, Namespace: "shop", Count: float64(c.now / time.Second)}},
 	})
 }
 
@@ -241,8 +241,8 @@ func nextOf(c *trail.Cluster) time.Time {
 	return next
 }
 
-// hurried returns thresholds by which some evacuations are late.
-func hurried() trail.Thresholds {
+// newTightThresholds returns thresholds by which some evacuations are late.
+func newTightThresholds() trail.Thresholds {
 	t := trail.DefaultThresholds()
 	t.Objectives = trail.Objectives{trail.RequesterDescheduler: 4 * time.Minute, trail.AnyRequester: 25 * time.Minute}
 	return t
@@ -253,18 +253,18 @@ func requireTold(t *testing.T, r *rand.Rand, facts []trail.Fact, from time.Time,
 	t.Helper()
 	for at, steps := from, 0; ; steps++ {
 		require.Less(t, steps, 500, "%s: time alone never comes to rest", name)
-		c := trail.DeriveAll(facts, hurried(), at)
+		c := trail.DeriveAll(facts, newTightThresholds(), at)
 		next := nextOf(c)
 		end := at.Add(2000 * time.Hour)
 		if !next.IsZero() {
-			require.True(t, next.After(at), "%s: at %s it is to be derived again at %s", name, short(at), short(next))
+			require.True(t, next.After(at), "%s: at %s it is to be derived again at %s", name, formatShortTime(at), formatShortTime(next))
 			end = next
 		}
 		for _, then := range []time.Time{at.Add(time.Duration(r.Int64N(int64(end.Sub(at))))), end.Add(-1)} {
-			again := trail.DeriveAll(facts, hurried(), then)
+			again := trail.DeriveAll(facts, newTightThresholds(), then)
 			require.Len(t, again.Rows, len(c.Rows), name)
 			for s, d := range c.Rows {
-				requireSame(t, d, again.Rows[s], fmt.Sprintf("%s: %s at %s and %s, next %s", name, s, short(at), short(then), short(next)))
+				requireSame(t, d, again.Rows[s], fmt.Sprintf("%s: %s at %s and %s, next %s", name, s, formatShortTime(at), formatShortTime(then), formatShortTime(next)))
 			}
 		}
 		if next.IsZero() {
@@ -279,16 +279,16 @@ func requireNothingAhead(t *testing.T, c *trail.Cluster, name string) {
 	t.Helper()
 	for s, d := range c.Rows {
 		for _, l := range d.Loops {
-			require.False(t, l.OpenedAt.After(c.Now) || l.ClosedAt.After(c.Now), "%s: %s at %s: %s %s to %s", name, s, short(c.Now), l.Kind, short(l.OpenedAt), short(l.ClosedAt))
+			require.False(t, l.OpenedAt.After(c.Now) || l.ClosedAt.After(c.Now), "%s: %s at %s: %s %s to %s", name, s, formatShortTime(c.Now), l.Kind, formatShortTime(l.OpenedAt), formatShortTime(l.ClosedAt))
 			require.False(t, !l.ClosedAt.IsZero() && l.ClosedAt.Before(l.OpenedAt), "%s: %s closes before it opens", name, l.Kind)
 			require.Equal(t, l.ClosedAt.IsZero(), l.ClosedBy == "", name)
 		}
 		for _, x := range d.Decisions {
-			require.False(t, x.DecidedAt.After(c.Now), "%s: %s at %s: %s %s at %s", name, s, short(c.Now), x.Layer, x.Reason, short(x.DecidedAt))
+			require.False(t, x.DecidedAt.After(c.Now), "%s: %s at %s: %s %s at %s", name, s, formatShortTime(c.Now), x.Layer, x.Reason, formatShortTime(x.DecidedAt))
 		}
 		for _, x := range d.Drains {
-			require.False(t, x.StartedAt.After(c.Now) || x.EndedAt.After(c.Now), "%s: drain %s to %s", name, short(x.StartedAt), short(x.EndedAt))
-			require.LessOrEqual(t, x.VMIsLeft, x.VMIsTotal, "%s: drain of %s at %s", name, x.Node, short(x.StartedAt))
+			require.False(t, x.StartedAt.After(c.Now) || x.EndedAt.After(c.Now), "%s: drain %s to %s", name, formatShortTime(x.StartedAt), formatShortTime(x.EndedAt))
+			require.LessOrEqual(t, x.VMIsLeft, x.VMIsTotal, "%s: drain of %s at %s", name, x.Node, formatShortTime(x.StartedAt))
 		}
 	}
 }
@@ -303,21 +303,21 @@ const randomHistories = 150
 // TestTimeIsTold holds the contract of NextAt: between a moment and the next one that is named nothing changes.
 func TestTimeIsTold(t *testing.T) {
 	t.Parallel()
-	for _, s := range stories(t) {
-		requireTold(t, rand.New(rand.NewPCG(1, 1)), s.facts(), s.now, s.file)
+	for _, s := range readStories(t) {
+		requireTold(t, rand.New(rand.NewPCG(1, 1)), s.observeFacts(), s.now, s.file)
 	}
 	for seed := range uint64(randomHistories) {
 		c := newChance(seed)
 		for range 10 + c.IntN(60) {
-			c.step()
+			c.runStep()
 		}
 		requireTold(t, c.Rand, c.facts, day.Add(c.now), fmt.Sprint("seed ", seed))
 	}
 	for seed := range uint64(randomHistories) {
 		c := newChance(seed)
-		c.ahead = time.Duration(c.Int64N(int64(pick(c, 5*time.Second, 10*time.Minute))))
+		c.ahead = time.Duration(c.Int64N(int64(pickOne(c, 5*time.Second, 10*time.Minute))))
 		for range 10 + c.IntN(60) {
-			c.step()
+			c.runStep()
 		}
 		requireTold(t, c.Rand, c.facts, day.Add(c.now), fmt.Sprint("seed ", seed, " with a clock ahead"))
 	}
@@ -353,11 +353,11 @@ func lastingOf(t *testing.T, c *trail.Cluster, name string) map[trail.FactID]las
 	}
 	add := func(id trail.FactID, what string, from, to time.Time, by string) {
 		require.NotContains(t, out, id, name)
-		out[id] = lasting{what, short(from), short(to) + " " + by, to}
+		out[id] = lasting{what, formatShortTime(from), formatShortTime(to) + " " + by, to}
 	}
 	for _, d := range c.Rows {
 		for _, l := range d.Loops {
-			add(l.ID, fmt.Sprintf("%s of %s on %s", l.Kind, dash(l.VMI), dash(l.Node)), l.OpenedAt, l.ClosedAt, string(l.ClosedBy)+ending(l))
+			add(l.ID, fmt.Sprintf("%s of %s on %s", l.Kind, formatOrDash(l.VMI), formatOrDash(l.Node)), l.OpenedAt, l.ClosedAt, string(l.ClosedBy)+ending(l))
 		}
 		for _, x := range d.Drains {
 			add(trail.HashID("drain", x.ID.String()), "drain of "+x.Node, x.StartedAt, x.EndedAt, string(x.Outcome))
@@ -376,8 +376,8 @@ func lastingOf(t *testing.T, c *trail.Cluster, name string) map[trail.FactID]las
 // random history told stays.
 func TestNothingIsAhead(t *testing.T) {
 	t.Parallel()
-	for _, s := range stories(t) {
-		facts := s.facts()
+	for _, s := range readStories(t) {
+		facts := s.observeFacts()
 		for _, o := range s.observations {
 			at := o.SeenAt()
 			known := upTo(facts, at)
@@ -392,8 +392,8 @@ func TestNothingIsAhead(t *testing.T) {
 		name := fmt.Sprint("seed ", seed)
 		before, last := map[trail.FactID]lasting{}, day
 		for range 10 + c.IntN(60) {
-			c.step()
-			now := c.at(c.now)
+			c.runStep()
+			now := c.deriveAt(c.now)
 			requireNothingAhead(t, now, name)
 			told := lastingOf(t, now, name)
 			for _, l := range now.AllLoops() {
@@ -402,16 +402,16 @@ func TestNothingIsAhead(t *testing.T) {
 					slack = trail.CordonBefore // its drain began with the cordon, and was known by the first request
 				}
 				_, known := before[l.ID]
-				require.False(t, !known && l.OpenedAt.Before(last.Add(-slack)), "%s at %s: a %s of %s/%s was not told before, from %s", name, short(now.Now),
-					l.Kind, l.VMI, l.Node, short(l.OpenedAt))
+				require.False(t, !known && l.OpenedAt.Before(last.Add(-slack)), "%s at %s: a %s of %s/%s was not told before, from %s", name, formatShortTime(now.Now),
+					l.Kind, l.VMI, l.Node, formatShortTime(l.OpenedAt))
 			}
 			last = now.Now
 			for id, was := range before {
 				is, still := told[id]
-				require.True(t, still, "%s at %s: %s from %s is told no more", name, short(now.Now), was.name, was.began)
-				require.Equal(t, was.began, is.began, "%s at %s: %s", name, short(now.Now), was.name)
+				require.True(t, still, "%s at %s: %s from %s is told no more", name, formatShortTime(now.Now), was.name, was.began)
+				require.Equal(t, was.began, is.began, "%s at %s: %s", name, formatShortTime(now.Now), was.name)
 				if was.ended != "- " && !was.mayGoOn(now) {
-					require.Equal(t, was.ended, is.ended, "%s at %s: %s from %s", name, short(now.Now), was.name, was.began)
+					require.Equal(t, was.ended, is.ended, "%s at %s: %s from %s", name, formatShortTime(now.Now), was.name, was.began)
 				}
 			}
 			before = told
@@ -425,12 +425,12 @@ func TestHistoriesInAnyOrder(t *testing.T) {
 	for seed := range uint64(randomHistories) {
 		c := newChance(seed)
 		for range 60 {
-			c.step()
+			c.runStep()
 		}
-		want := trail.DeriveAll(c.facts, hurried(), day.Add(c.now))
+		want := trail.DeriveAll(c.facts, newTightThresholds(), day.Add(c.now))
 		facts := append(slices.Clone(c.facts), c.facts[:len(c.facts)/2]...)
 		c.Shuffle(len(facts), func(i, j int) { facts[i], facts[j] = facts[j], facts[i] })
-		got := trail.DeriveAll(facts, hurried(), day.Add(c.now))
+		got := trail.DeriveAll(facts, newTightThresholds(), day.Add(c.now))
 		for s, d := range want.Rows {
 			requireSame(t, d, got.Rows[s], fmt.Sprint("seed ", seed, " ", s))
 		}
@@ -445,10 +445,10 @@ func TestOthersDoNotMatter(t *testing.T) {
 		c.vmOf, c.nodeOf = []string{"alone"}, []string{"x1", "x2"}
 		own := map[trail.Subject]bool{trail.VMISubject("shop", "alone"): true, {Kind: trail.SubjectNode, Name: "x1"}: true, {Kind: trail.SubjectNode, Name: "x2"}: true}
 		others := newChance(seed + 1000)
-		c.start("alone")
+		c.startVM("alone")
 		for range 50 {
 			if c.IntN(2) == 0 {
-				c.step()
+				c.runStep()
 				continue
 			}
 			// The others share the tracker, the clock and the settings, and nothing else.
@@ -456,10 +456,10 @@ func TestOthersDoNotMatter(t *testing.T) {
 			if others.serial < 100000 {
 				others.serial = 100000
 			}
-			others.step()
+			others.runStep()
 			c.now = others.now
 		}
-		with := c.at(c.now)
+		with := c.deriveAt(c.now)
 		its := maps.Clone(own)
 		for _, f := range c.facts {
 			if d, ok := f.Detail.(*trail.PodDetail); ok && f.VMI == "alone" {

@@ -44,8 +44,8 @@ func (s RecorderState) Label() string {
 	return string(s)
 }
 
-// worse reports whether s is worse than other.
-func (s RecorderState) worse(other RecorderState) bool {
+// isWorseThan reports whether s is worse than other.
+func (s RecorderState) isWorseThan(other RecorderState) bool {
 	return slices.Index(RecorderStates(), s) > slices.Index(RecorderStates(), other)
 }
 
@@ -130,11 +130,11 @@ func judgeSilence(alive, now time.Time) []finding {
 		return nil
 	case silent < SilenceRed:
 		return []finding{{state: RecorderDegraded, since: alive, why: []string{
-			"No sign of life since " + clock(alive) + ": the recorder has stopped, or cannot write to the database.",
+			"No sign of life since " + formatClock(alive) + ": the recorder has stopped, or cannot write to the database.",
 		}}}
 	}
 	return []finding{{state: RecorderNotRecording, since: alive, why: []string{
-		"No sign of life since " + clock(alive) + ": the recorder has stopped, or cannot write to the database. What happened since is not known.",
+		"No sign of life since " + formatClock(alive) + ": the recorder has stopped, or cannot write to the database. What happened since is not known.",
 	}}}
 }
 
@@ -144,7 +144,7 @@ func judgeReports(alive, now time.Time) []finding {
 		return nil
 	}
 	return []finding{{state: RecorderDegraded, since: alive, why: []string{
-		"No report of the recorder since " + clock(alive) + ": it has stopped, or cannot write to the database.",
+		"No report of the recorder since " + formatClock(alive) + ": it has stopped, or cannot write to the database.",
 	}}}
 }
 
@@ -152,9 +152,9 @@ func judgeReports(alive, now time.Time) []finding {
 func bestOf(fresh []ReplicaReport) ReplicaReport {
 	return slices.MinFunc(fresh, func(a, b ReplicaReport) int {
 		switch {
-		case b.State.worse(a.State):
+		case b.State.isWorseThan(a.State):
 			return -1
-		case a.State.worse(b.State):
+		case a.State.isWorseThan(b.State):
 			return 1
 		}
 		return a.Since.Compare(b.Since)
@@ -168,9 +168,9 @@ func judgeReplicas(fresh []ReplicaReport, best ReplicaReport) []finding {
 		found = append(found, finding{best.State, best.Since, best.Why, best.Details, best.Unready})
 	}
 	for _, r := range fresh {
-		if r.State.worse(best.State) {
+		if r.State.isWorseThan(best.State) {
 			found = append(found, finding{state: RecorderDegraded, since: r.Since, why: []string{
-				fmt.Sprintf("Replica %s: %s since %s. %s", r.Replica, strings.ToLower(r.State.Label()), clock(r.Since), firstOf(r.Why)),
+				fmt.Sprintf("Replica %s: %s since %s. %s", r.Replica, strings.ToLower(r.State.Label()), formatClock(r.Since), firstOf(r.Why)),
 			}})
 		}
 	}
@@ -188,7 +188,7 @@ func unseenByAll(fresh []ReplicaReport) []string {
 func startOf(fresh []ReplicaReport) time.Time {
 	var since time.Time
 	for _, r := range fresh {
-		since = earliest(since, r.Since)
+		since = minNonZeroTime(since, r.Since)
 	}
 	return since
 }
@@ -197,7 +197,7 @@ func startOf(fresh []ReplicaReport) time.Time {
 // derived. A replica whose database takes no writes cannot say who leads.
 func judgeDerivation(fresh []ReplicaReport, best RecorderState, now time.Time) []finding {
 	stored := "What is seen is stored. "
-	if best.worse(RecorderNoLeader) {
+	if best.isWorseThan(RecorderNoLeader) {
 		stored = ""
 	}
 	var since time.Time
@@ -224,7 +224,7 @@ func judgeDerivation(fresh []ReplicaReport, best RecorderState, now time.Time) [
 		problem = "no replica holds the lease"
 	}
 	return []finding{{state: RecorderNoLeader, since: since, why: []string{
-		fmt.Sprintf("No replica has derived since %s: %s.", clock(since), strings.TrimSuffix(problem, ".")),
+		fmt.Sprintf("No replica has derived since %s: %s.", formatClock(since), strings.TrimSuffix(problem, ".")),
 		stored + "Evacuations, loops and drains stand still until a replica leads.",
 	}}}
 }
@@ -240,7 +240,7 @@ func judgeLeader(r ReplicaReport, stored string, now time.Time) []finding {
 		problem = r.Leader.Failure
 	}
 	return []finding{{state: RecorderBehind, since: since, why: []string{
-		fmt.Sprintf("Not everything has been derived since %s: %s.", clock(since), strings.TrimSuffix(problem, ".")),
+		fmt.Sprintf("Not everything has been derived since %s: %s.", formatClock(since), strings.TrimSuffix(problem, ".")),
 		stored + "Evacuations, loops and drains may be older than that.",
 	}}}
 }
@@ -254,7 +254,7 @@ func (s RecorderStatus) Live() bool { return !s.Replayed && s.State != RecorderN
 // Worst returns the worst of some statuses; false where there is none. Clusters that were replayed count only where there is no other.
 func Worst(all []RecorderStatus) (worst RecorderStatus, is bool) {
 	for _, s := range all {
-		if !is || worst.Replayed && !s.Replayed || worst.Replayed == s.Replayed && s.State.worse(worst.State) {
+		if !is || worst.Replayed && !s.Replayed || worst.Replayed == s.Replayed && s.State.isWorseThan(worst.State) {
 			worst, is = s, true
 		}
 	}

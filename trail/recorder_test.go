@@ -11,8 +11,8 @@ import (
 // The sources that a replica needs.
 var needed = []string{"kubevirts", "nodes", "virtualmachineinstances", "virtualmachineinstancemigrations", "pods", "events"}
 
-// healthy returns the signs of a replica that leads and sees and stores everything.
-func healthy(now time.Time) ReplicaSigns {
+// newHealthySigns returns the signs of a replica that leads and sees and stores everything.
+func newHealthySigns(now time.Time) ReplicaSigns {
 	s := ReplicaSigns{Replica: "a", StartedAt: now.Add(-time.Hour), Leader: LeaderSigns{Leads: true, Known: true, Since: now.Add(-time.Hour), DerivedAt: now}}
 	for _, source := range needed {
 		s.Watches = append(s.Watches, WatchSign{Source: source, Synced: true})
@@ -87,7 +87,7 @@ func TestRecorderStatus(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			signs := healthy(now)
+			signs := newHealthySigns(now)
 			c.change(&signs)
 			s := ClusterSigns{Cluster: "c", Replicas: []ReplicaReport{signs.Report(now)}}.Status(now)
 			require.Equal(t, c.state, s.State, s.Why)
@@ -107,9 +107,9 @@ func TestRecorderOfReplicas(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 21, 40, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
-	well := healthy(now).Report(now)
+	well := newHealthySigns(now).Report(now)
 	blind := func() ReplicaReport {
-		s := healthy(now)
+		s := newHealthySigns(now)
 		s.Replica, s.Leader = "b", LeaderSigns{Known: true}
 		for i := range s.Watches {
 			s.Watches[i] = WatchSign{Source: needed[i], Since: ago(time.Minute), Cause: "no route to host", Problem: "x"}
@@ -117,7 +117,7 @@ func TestRecorderOfReplicas(t *testing.T) {
 		return s.Report(now)
 	}()
 	half := func(replica string, unseen ...int) ReplicaReport {
-		s := healthy(now)
+		s := newHealthySigns(now)
 		s.Replica = replica
 		for _, i := range unseen {
 			s.Watches[i] = WatchSign{Source: needed[i], Since: ago(time.Minute), Cause: "no right", Problem: "x"}

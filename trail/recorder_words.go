@@ -88,9 +88,9 @@ func DescribeGaps(gaps []Gap) string {
 	for _, g := range gaps {
 		until := "until now"
 		if !g.ClosedAt.IsZero() {
-			until = "to " + clock(g.ClosedAt)
+			until = "to " + formatClock(g.ClosedAt)
 		}
-		period := fmt.Sprintf("from %s %s (%s)", clock(g.OpenedAt), until, strings.ReplaceAll(string(g.Cause), "_", " "))
+		period := fmt.Sprintf("from %s %s (%s)", formatClock(g.OpenedAt), until, strings.ReplaceAll(string(g.Cause), "_", " "))
 		if sources[period] == nil {
 			periods = append(periods, period)
 		}

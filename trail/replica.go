@@ -113,9 +113,9 @@ func worstOf(found []finding, otherwise time.Time) finding {
 	}
 	slices.SortStableFunc(found, func(a, b finding) int {
 		switch {
-		case a.state.worse(b.state):
+		case a.state.isWorseThan(b.state):
 			return -1
-		case b.state.worse(a.state):
+		case b.state.isWorseThan(a.state):
 			return 1
 		}
 		return a.since.Compare(b.since)
@@ -142,7 +142,7 @@ func (s ReplicaSigns) judgeWatches(now time.Time) (finding, bool) {
 	for _, w := range s.Watches {
 		if !w.Synced {
 			unseen = append(unseen, w)
-			since = earliest(since, w.Since)
+			since = minNonZeroTime(since, w.Since)
 		}
 	}
 	if len(unseen) == 0 {
@@ -157,7 +157,7 @@ func (s ReplicaSigns) judgeWatches(now time.Time) (finding, bool) {
 	for i, w := range unseen {
 		names[i] = w.Source
 	}
-	f.why = []string{fmt.Sprintf("Cannot watch %d of %s since %s (%s): %s.", len(unseen), plural(len(s.Watches), "resource"), clock(since), cause, strings.Join(names, ", "))}
+	f.why = []string{fmt.Sprintf("Cannot watch %d of %s since %s (%s): %s.", len(unseen), formatCount(len(s.Watches), "resource"), formatClock(since), cause, strings.Join(names, ", "))}
 	for _, w := range unseen {
 		if w.Problem != "" {
 			f.details = append(f.details, w.Problem)
@@ -179,7 +179,7 @@ func commonCause(unseen []WatchSign) (cause string, hindered bool) {
 		}
 	}
 	if len(causes) > 1 {
-		return fmt.Sprintf("%s, and %s", causes[0], plural(len(causes)-1, "other reason")), hindered
+		return fmt.Sprintf("%s, and %s", causes[0], formatCount(len(causes)-1, "other reason")), hindered
 	}
 	return causes[0], hindered
 }
@@ -192,25 +192,25 @@ func (s ReplicaSigns) judgeWrites(now time.Time) (finding, bool) {
 	case failing < writeGrace:
 		return finding{state: RecorderDegraded, since: s.Writes.FailingSince, why: []string{"The database has not taken a write yet."}}, true
 	}
-	waiting := "What is seen is spooled and not stored: " + s.Spool.waiting() + "."
+	waiting := "What is seen is spooled and not stored: " + s.Spool.describeBacklog() + "."
 	f := finding{state: RecorderReadOnly, since: s.Writes.FailingSince}
 	if s.Spool.Problem != "" {
 		f.state, f.unready = RecorderNotRecording, true
 		waiting = "What is seen is kept in memory alone, as the spool is not working: a restart loses it."
 	}
-	f.why = []string{fmt.Sprintf("The database has taken no writes since %s: %s.", clock(s.Writes.FailingSince), s.Writes.Cause), waiting}
+	f.why = []string{fmt.Sprintf("The database has taken no writes since %s: %s.", formatClock(s.Writes.FailingSince), s.Writes.Cause), waiting}
 	if s.Writes.Problem != "" {
 		f.details = []string{s.Writes.Problem}
 	}
 	return f, true
 }
 
-// waiting says how much waits in the spool.
-func (s SpoolSigns) waiting() string {
+// describeBacklog says how much waits in the spool.
+func (s SpoolSigns) describeBacklog() string {
 	if s.Facts == 0 || s.Oldest.IsZero() {
 		return "nothing waits yet"
 	}
-	return fmt.Sprintf("%s, the oldest since %s", plural(s.Facts, "fact"), s.Oldest.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s, the oldest since %s", formatCount(s.Facts, "fact"), s.Oldest.UTC().Format(time.RFC3339))
 }
 
 // judgeSpool looks for facts that are not kept on disk, or wait for long though the database takes writes.
@@ -223,7 +223,7 @@ func (s ReplicaSigns) judgeSpool(now time.Time) (finding, bool) {
 	case s.Spool.Full:
 		f.why = []string{"The spool is full: what finds no room is left out, and counted as lost. Give it more room (--spool-size), or let the database catch up."}
 	case !s.Spool.Oldest.IsZero() && now.Sub(s.Spool.Oldest) > backlogGrace:
-		f.why = []string{"What was seen reaches the database late: " + s.Spool.waiting() + " wait."}
+		f.why = []string{"What was seen reaches the database late: " + s.Spool.describeBacklog() + " wait."}
 	default:
 		return finding{}, false
 	}
@@ -242,7 +242,7 @@ func (s ReplicaSigns) judgeDeadLetters(time.Time) (finding, bool) {
 	return finding{state: RecorderDegraded, since: s.StartedAt, why: []string{why}}, true
 }
 
-func earliest(a, b time.Time) time.Time {
+func minNonZeroTime(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

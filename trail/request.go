@@ -53,7 +53,7 @@ type RequestDetail struct {
 	FailedOpen    []string      `json:"failed_open,omitempty"`   // webhooks that did not answer and were passed over
 }
 
-func (*RequestDetail) detail() {}
+func (*RequestDetail) isDetail() {}
 
 // RequestAnswer is what became of an eviction request.
 type RequestAnswer string
@@ -122,8 +122,8 @@ func (d *RequestDetail) Answer() RequestAnswer {
 	return AnswerError
 }
 
-// accepted reports whether the API server did what was asked.
-func (d *RequestDetail) accepted() bool {
+// isAccepted reports whether the API server did what was asked.
+func (d *RequestDetail) isAccepted() bool {
 	return d.Code >= 200 && d.Code < 300 && d.Status != "Failure" && !d.DryRun
 }
 

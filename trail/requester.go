@@ -72,8 +72,8 @@ func (c RequesterClass) Label() string {
 	return string(c)
 }
 
-// controller reports whether requests of the class are made by programs of their own accord, with nobody at a keyboard.
-func (c RequesterClass) controller() bool {
+// isController reports whether requests of the class are made by programs of their own accord, with nobody at a keyboard.
+func (c RequesterClass) isController() bool {
 	switch c {
 	case RequesterDescheduler, RequesterClusterAutoscaler, RequesterKarpenter, RequesterMachineConfig, RequesterClusterAPI, RequesterNodeMaintenance,
 		RequesterKured, RequesterKubeVirt, RequesterForklift, RequesterHarvester, RequesterArgoCD, RequesterFlux, RequesterServiceAccount:
@@ -180,12 +180,14 @@ func (d *RequestDetail) saysItIs(class RequesterClass) string {
 	return "; says that it is the descheduler, whose account it does not have"
 }
 
-// actor names who sent a request as people say it.
-func (e *Env) actor(d *RequestDetail) string { return actor(d.User, d.Impersonator, e.classOf(d)) }
+// formatRequester names who sent a request as people say it.
+func (e *Env) formatRequester(d *RequestDetail) string {
+	return formatRequester(d.User, d.Impersonator, e.classOf(d))
+}
 
-// actor returns the user, with the class where it says more and who acted as that user. The descheduler goes by that name as long as it has a service
+// formatRequester returns the user, with the class where it says more and who acted as that user. The descheduler goes by that name as long as it has a service
 // account: a person who writes its annotation is named.
-func actor(user, impersonator string, class RequesterClass) string {
+func formatRequester(user, impersonator string, class RequesterClass) string {
 	switch {
 	case class == RequesterDescheduler && impersonator == "" && (user == "" || strings.HasPrefix(user, serviceAccount)):
 		return "the descheduler"

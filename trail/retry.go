@@ -30,7 +30,7 @@ type dual struct {
 	acts []*EvictionRequest
 }
 
-func (d dual) last() time.Time { return d.acts[len(d.acts)-1].RequestedAt }
+func (d dual) lastActAt() time.Time { return d.acts[len(d.acts)-1].RequestedAt }
 
 // dualRetry finds the times in which KubeVirt retried an evacuation that had failed while the descheduler went on evicting
 // from its node. It begins with the first act after a failure that is not old, and is over with the evacuation or when the
@@ -43,10 +43,10 @@ func (n *node) dualRetry(e *Evacuation) []Loop {
 	var loops []Loop
 	var now dual
 	for _, a := range n.acts {
-		if !e.during(a.RequestedAt) || !a.RequestedAt.After(failures[0].EndSeenAt) {
+		if !e.isOpenAt(a.RequestedAt) || !a.RequestedAt.After(failures[0].EndSeenAt) {
 			continue
 		}
-		if len(now.acts) > 0 && a.RequestedAt.Sub(now.last()) > n.thresholds.Quiet {
+		if len(now.acts) > 0 && a.RequestedAt.Sub(now.lastActAt()) > n.thresholds.Quiet {
 			loops, now = append(loops, n.dualLoop(e, now, failures, len(loops))), dual{}
 		}
 		recent := a.RequestedAt.Sub(lastBefore(failures, a.RequestedAt).EndSeenAt) <= n.thresholds.FailureRecent
@@ -72,12 +72,12 @@ func lastBefore(failures []*Migration, at time.Time) *Migration {
 }
 
 func (n *node) dualLoop(e *Evacuation, d dual, failures []*Migration, ordinal int) Loop {
-	l := e.loop(LoopDualRetry, ordinal, d.acts[0].RequestedAt)
-	quiet := d.last().Add(n.thresholds.Quiet)
+	l := e.newLoop(LoopDualRetry, ordinal, d.acts[0].RequestedAt)
+	quiet := d.lastActAt().Add(n.thresholds.Quiet)
 	switch over := e.Outcome != "" && !e.EndedAt.After(quiet); {
 	case over:
 		l.endWith(e)
-	case e.Outcome != "" || n.now.reached(quiet):
+	case e.Outcome != "" || n.now.hasReached(quiet):
 		l.close(quiet, LoopQuiet)
 	}
 	l.Path = n.pathOf(e, d)
@@ -85,39 +85,39 @@ func (n *node) dualLoop(e *Evacuation, d dual, failures []*Migration, ordinal in
 	var others, shut []string
 	again := 0
 	for _, a := range d.acts {
-		proof = append(proof, Exhibit{a.EventID, a.RequestedAt, a.vm(), fmt.Sprintf("%s asked to evict it: %s", a.who(), a.outcome())})
+		proof = append(proof, Exhibit{a.EventID, a.RequestedAt, a.formatVM(), fmt.Sprintf("%s asked to evict it: %s", a.formatRequester(), a.describeOutcome())})
 		switch {
-		case a.vm() == e.vm():
+		case a.formatVM() == e.formatVM():
 			again++
-		case !slices.Contains(others, a.vm()):
-			others = append(others, a.vm())
+		case !slices.Contains(others, a.formatVM()):
+			others = append(others, a.formatVM())
 		}
 		if a.Effect == EffectShutdown {
-			shut = append(shut, a.vm())
+			shut = append(shut, a.formatVM())
 		}
 	}
 	failed, latest := 0, failures[0]
 	for _, f := range failures {
 		if l.Open() || f.EndSeenAt.Before(l.ClosedAt) {
 			failed, latest = failed+1, f
-			proof = append(proof, f.exhibit())
+			proof = append(proof, f.newExhibit())
 		}
 	}
-	l.prove(proof)
+	l.setEvidence(proof)
 	l.Counts = map[string]int{"failed_attempts": failed, "descheduler_acts": len(d.acts), "other_vms": len(others), "same_vm_requests": again}
 	l.Summary = dualSummary(l, e, failed, again, others, shut, latest)
 	for _, m := range n.attempts[e.ID] {
-		if text := m.needless(); text != "" && m.UID == e.FulfilledBy && l.ClosedBy == LoopMigrated {
+		if text := m.describeNeedlessMove(); text != "" && m.UID == e.FulfilledBy && l.ClosedBy == LoopMigrated {
 			l.Summary += " " + text
 		}
 	}
-	l.Advice = l.tense(adviceDual(e, l.Path, n.env.settings(l.OpenedAt)), adviceOver(l))
+	l.Advice = l.selectTense(adviceDual(e, l.Path, n.env.kubevirtSettingsAt(l.OpenedAt)), adviceOver(l))
 	return l
 }
 
-// exhibit shows an attempt that failed.
-func (m Migration) exhibit() Exhibit {
-	return Exhibit{m.EndEvent, m.EndSeenAt, m.Namespace + "/" + m.VMI, fmt.Sprintf("%s failed: %s", m.label(), m.whyFailed())}
+// newExhibit shows an attempt that failed.
+func (m Migration) newExhibit() Exhibit {
+	return Exhibit{m.EndEvent, m.EndSeenAt, m.Namespace + "/" + m.VMI, fmt.Sprintf("%s failed: %s", m.formatLabel(), m.whyFailed())}
 }
 
 // pathOf tells by which way the descheduler came to act although an eviction from the node was under way. The strongest
@@ -146,13 +146,13 @@ func (n *node) pathOf(e *Evacuation, d dual) LoopPath {
 // to be under way it does not ask for again, and it heeds its limits, unless it has forgotten: after 10 to 20 minutes.
 func (n *node) pathOfAct(e *Evacuation, a *EvictionRequest) LoopPath {
 	forgot := a.RequestedAt.Sub(n.lastAsked(e, a.RequestedAt)) >= forgetsAfter
-	if a.vm() == e.vm() {
+	if a.formatVM() == e.formatVM() {
 		if forgot {
 			return PathRequestForgotten
 		}
 		return PathGateOff
 	}
-	policy := n.env.policy(a.RequestedAt)
+	policy := n.env.deschedulerSettingsAt(a.RequestedAt)
 	if policy == nil {
 		return PathUnclassified
 	}
@@ -172,8 +172,8 @@ func (n *node) pathOfAct(e *Evacuation, a *EvictionRequest) LoopPath {
 func (n *node) lastAsked(e *Evacuation, before time.Time) time.Time {
 	last := e.MarkedAt
 	for _, a := range n.acts {
-		if a.vm() == e.vm() && a.RequestedAt.Before(before) {
-			last = later(last, a.RequestedAt)
+		if a.formatVM() == e.formatVM() && a.RequestedAt.Before(before) {
+			last = maxTime(last, a.RequestedAt)
 		}
 	}
 	return last
@@ -183,7 +183,7 @@ func (n *node) lastAsked(e *Evacuation, before time.Time) time.Time {
 // that it surely remembered.
 func (n *node) underWay(a *EvictionRequest) (open, remembered int) {
 	for _, e := range n.Evacuations {
-		if e.vm() != a.vm() && e.MarkedAt.Before(a.RequestedAt) && e.during(a.RequestedAt) {
+		if e.formatVM() != a.formatVM() && e.MarkedAt.Before(a.RequestedAt) && e.isOpenAt(a.RequestedAt) {
 			open++
 			if a.RequestedAt.Sub(n.lastAsked(e, a.RequestedAt)) < forgetsAfter {
 				remembered++
@@ -200,26 +200,26 @@ func (n *node) endlessRetry(e *Evacuation, duals []Loop) []Loop {
 		return nil
 	}
 	var loops []Loop
-	begin := later(failures[n.thresholds.Failures-1].EndSeenAt, e.MarkedAt.Add(n.thresholds.FailingFor))
+	begin := maxTime(failures[n.thresholds.Failures-1].EndSeenAt, e.MarkedAt.Add(n.thresholds.FailingFor))
 	add := func(end *Loop) {
 		over := e.Outcome != "" && !begin.Before(e.EndedAt)
-		if over || !n.now.reached(begin) {
+		if over || !n.now.hasReached(begin) {
 			return
 		}
-		l := e.loop(LoopEndlessRetry, len(loops), begin)
+		l := e.newLoop(LoopEndlessRetry, len(loops), begin)
 		if l.endWith(e); end != nil {
 			l.close(end.OpenedAt, LoopBecameDualRetry)
 		}
 		var proof []Exhibit
 		for _, f := range failures {
 			if l.Open() || !f.EndSeenAt.After(l.ClosedAt) {
-				proof = append(proof, f.exhibit())
+				proof = append(proof, f.newExhibit())
 			}
 		}
 		l.Counts["failed_attempts"] = len(proof)
-		l.prove(proof)
+		l.setEvidence(proof)
 		l.Summary = endlessSummary(l, e, len(proof), failures[len(proof)-1])
-		l.Advice = l.tense(adviceStuck(e, n.env.settings(begin)), adviceOver(l))
+		l.Advice = l.selectTense(adviceStuck(e, n.env.kubevirtSettingsAt(begin)), adviceOver(l))
 		loops = append(loops, l)
 	}
 	for i := range duals {
@@ -230,26 +230,26 @@ func (n *node) endlessRetry(e *Evacuation, duals []Loop) []Loop {
 		if d.Open() {
 			return loops
 		}
-		begin = later(begin, d.ClosedAt)
+		begin = maxTime(begin, d.ClosedAt)
 	}
 	add(nil)
 	return loops
 }
 
-// unanswered finds a VM that its owner has to move, and does not.
-func (n *node) unanswered(e *Evacuation) []Loop {
+// findUnansweredLoops finds a VM that its owner has to move, and does not.
+func (n *node) findUnansweredLoops(e *Evacuation) []Loop {
 	begin := e.MarkedAt.Add(n.thresholds.Unanswered)
 	over := e.Outcome != "" && !begin.Before(e.EndedAt)
-	if e.Strategy != StrategyExternal || over || !n.now.reached(begin) {
+	if e.Strategy != StrategyExternal || over || !n.now.hasReached(begin) {
 		return nil
 	}
-	l := e.loop(LoopUnansweredExternal, 0, begin)
+	l := e.newLoop(LoopUnansweredExternal, 0, begin)
 	l.endWith(e)
-	l.prove([]Exhibit{{new(e.ID), e.MarkedAt, e.vm(), "marked to leave " + e.Node + "; its strategy is External"}})
-	l.Summary = fmt.Sprintf(l.tense(
+	l.setEvidence([]Exhibit{{new(e.ID), e.MarkedAt, e.formatVM(), "marked to leave " + e.Node + "; its strategy is External"}})
+	l.Summary = fmt.Sprintf(l.selectTense(
 		"Nobody moves %s: it is to leave %s since %s, and its eviction strategy External leaves that to its owner.",
-		"Nobody moved %s: it was to leave %s since %s, and its eviction strategy External left that to its owner."), e.vm(), e.Node, clock(e.MarkedAt))
-	l.Advice = l.tense(adviceExternal(e, n.env.settings(begin)), adviceOver(l))
+		"Nobody moved %s: it was to leave %s since %s, and its eviction strategy External left that to its owner."), e.formatVM(), e.Node, formatClock(e.MarkedAt))
+	l.Advice = l.selectTense(adviceExternal(e, n.env.kubevirtSettingsAt(begin)), adviceOver(l))
 	return []Loop{l}
 }
 
@@ -260,47 +260,47 @@ func (n *node) priorityInversion(e *Evacuation, drains []Drain) []Loop {
 		return nil
 	}
 	for _, d := range drains {
-		asked := later(d.StartedAt, e.MarkedAt)
-		if !e.during(asked) || !d.EndedAt.IsZero() && !asked.Before(d.EndedAt) {
+		asked := maxTime(d.StartedAt, e.MarkedAt)
+		if !e.isOpenAt(asked) || !d.EndedAt.IsZero() && !asked.Before(d.EndedAt) {
 			continue
 		}
-		low, begin, begun := n.lowest(e, asked)
+		low, begin, begun := n.findLowPriorityAttempt(e, asked)
 		if low == nil || !d.EndedAt.IsZero() && !begin.Before(d.EndedAt) {
 			continue
 		}
-		l := e.loop(LoopPriorityInversion, 0, begin)
+		l := e.newLoop(LoopPriorityInversion, 0, begin)
 		l.endWith(e)
-		l.prove([]Exhibit{
-			{new(e.ID), e.MarkedAt, e.vm(), "marked for the descheduler"},
-			{low.EndEvent, low.CreatedAt, e.vm(), fmt.Sprintf("%s was made with priority %s", low.label(), low.Priority)},
-			{nil, asked, e.vm(), "the drain of " + n.name + " waits for it"},
+		l.setEvidence([]Exhibit{
+			{new(e.ID), e.MarkedAt, e.formatVM(), "marked for the descheduler"},
+			{low.EndEvent, low.CreatedAt, e.formatVM(), fmt.Sprintf("%s was made with priority %s", low.formatLabel(), low.Priority)},
+			{nil, asked, e.formatVM(), "the drain of " + n.name + " waits for it"},
 		})
 		if !begun.IsZero() { // while it waits, only time would change it
 			l.Counts["waits_seconds"] = int(begun.Sub(asked).Seconds())
 		}
-		l.Summary = fmt.Sprintf(l.tense(
+		l.Summary = fmt.Sprintf(l.selectTense(
 			"The drain of %s waits for %s: the descheduler had asked for it first, so its migration has the priority %s and all others go before it.",
 			"The drain of %s waited for %s: the descheduler had asked for it first, so its migration had the priority %s and all others went before it."),
-			n.name, e.vm(), low.Priority)
-		l.Advice = l.tense(adviceInversion(e, low, n.env.settings(asked)), adviceOver(l))
+			n.name, e.formatVM(), low.Priority)
+		l.Advice = l.selectTense(adviceInversion(e, low, n.env.kubevirtSettingsAt(asked)), adviceOver(l))
 		return []Loop{l}
 	}
 	return nil
 }
 
-// lowest returns the first attempt of lowest priority that a drain, which asked at a time, had to wait for, from when on that
+// findLowPriorityAttempt returns the first attempt of lowest priority that a drain, which asked at a time, had to wait for, from when on that
 // is too long, and when it got its target pod or was over: zero while it waits. Nil where there is none. What it waits for
 // a backoff does not count.
-func (n *node) lowest(e *Evacuation, asked time.Time) (low *Migration, begin, begun time.Time) {
+func (n *node) findLowPriorityAttempt(e *Evacuation, asked time.Time) (low *Migration, begin, begun time.Time) {
 	for _, m := range n.attempts[e.ID] {
-		begin = later(later(asked, m.CreatedAt), n.backoffBefore(m)).Add(n.thresholds.DrainWaits)
+		begin = maxTime(maxTime(asked, m.CreatedAt), n.backoffBefore(m)).Add(n.thresholds.DrainWaits)
 		begun = m.SchedulingAt
 		for _, end := range []time.Time{m.FinishedAt, e.EndedAt} {
 			if begun.IsZero() || !end.IsZero() && end.Before(begun) {
 				begun = end
 			}
 		}
-		if m.Priority == priorityMaintenance && (begun.IsZero() || begun.After(begin)) && n.now.reached(begin) {
+		if m.Priority == priorityMaintenance && (begun.IsZero() || begun.After(begin)) && n.now.hasReached(begin) {
 			return m, begin, begun
 		}
 	}
@@ -320,27 +320,27 @@ func (n *node) backoffBefore(m *Migration) time.Time {
 
 func dualSummary(l Loop, e *Evacuation, failed, again int, others, shut []string, last *Migration) string {
 	text := fmt.Sprintf("Two controllers %s against each other on %s: KubeVirt failed %s to move %s (lastly: %s) and %s, while the descheduler",
-		l.tense("work", "worked"), e.Node, times(failed), e.vm(), last.whyShort(), l.tense("tries on", "kept trying"))
+		l.selectTense("work", "worked"), e.Node, formatRepetition(failed), e.formatVM(), last.whyShort(), l.selectTense("tries on", "kept trying"))
 	var did []string
 	if len(others) > 0 {
-		text := fmt.Sprintf("%s %s of the node: %s", l.tense("evicts", "evicted"), counted(len(others), "other VM"), strings.Join(others, ", "))
+		text := fmt.Sprintf("%s %s of the node: %s", l.selectTense("evicts", "evicted"), formatCountInWords(len(others), "other VM"), strings.Join(others, ", "))
 		if len(shut) > 0 {
 			text += fmt.Sprintf(" (shut down, not moved: %s)", strings.Join(shut, ", "))
 		}
 		did = append(did, text)
 	}
 	if again > 0 {
-		did = append(did, "asked for the same VM again, "+times(again))
+		did = append(did, "asked for the same VM again, "+formatRepetition(again))
 	}
 	return text + " " + strings.Join(did, " and ") + "."
 }
 
 func endlessSummary(l Loop, e *Evacuation, failed int, last *Migration) string {
 	return fmt.Sprintf("KubeVirt failed %s to move %s away from %s since %s (lastly: %s) and %s.",
-		times(failed), e.vm(), e.Node, clock(e.MarkedAt), last.whyShort(), l.tense("tries on without end", "kept trying"))
+		formatRepetition(failed), e.formatVM(), e.Node, formatClock(e.MarkedAt), last.whyShort(), l.selectTense("tries on without end", "kept trying"))
 }
 
-func times(n int) string {
+func formatRepetition(n int) string {
 	switch n {
 	case 1:
 		return "once"
@@ -350,10 +350,10 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// counted writes how many there are: one other VM, 3 other VMs.
-func counted(n int, noun string) string {
+// formatCountInWords writes how many there are: one other VM, 3 other VMs.
+func formatCountInWords(n int, noun string) string {
 	if n == 1 {
 		return "one " + noun
 	}
-	return plural(n, noun)
+	return formatCount(n, noun)
 }

@@ -13,8 +13,8 @@ type Rests struct {
 	Semantics string    `json:"semantics"`        // which rules follow from the versions that were seen then
 }
 
-// rests returns what an answer rests on whose story began at a time; zero: it tells of now alone.
-func (c *Cluster) rests(since time.Time) Rests {
+// newRests returns what an answer rests on whose story began at a time; zero: it tells of now alone.
+func (c *Cluster) newRests(since time.Time) Rests {
 	at := since
 	if at.IsZero() {
 		at = c.Now
@@ -27,13 +27,13 @@ func (c *Cluster) rests(since time.Time) Rests {
 func DescribeSemantics(kubevirt *KubeVirtSettings, descheduler *DeschedulerSettings, process *DeschedulerDetail) string {
 	text := "KubeVirt: version not seen."
 	if kubevirt != nil {
-		text = kubevirt.semantics()
+		text = kubevirt.describeSemantics()
 	}
 	return text + " " + deschedulerSemantics(descheduler, process)
 }
 
-// semantics says which rules of KubeVirt hold in this version.
-func (s KubeVirtSettings) semantics() string {
+// describeSemantics says which rules of KubeVirt hold in this version.
+func (s KubeVirtSettings) describeSemantics() string {
 	if _, _, known := majorMinor(s.Version); !known {
 		return fmt.Sprintf("KubeVirt, version %q: of no known form; its rules are taken to be those of the newest release.", s.Version)
 	}

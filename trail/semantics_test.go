@@ -45,12 +45,12 @@ func TestSemantics(t *testing.T) {
 func TestAnswersSayWhatTheyRestOn(t *testing.T) {
 	t.Parallel()
 	h := newHistory()
-	h.kubevirt(0, trail.KubeVirtSettings{Version: "v1.6.0"})
-	h.vm(time.Second, "db", nil)
-	h.vm(time.Second, "web", nil)
-	h.mark(10*time.Minute, "db", "descheduler")
-	h.kubevirt(20*time.Minute, trail.KubeVirtSettings{Version: "v1.8.4"})
-	c := h.at(30 * time.Minute)
+	h.applyKubeVirt(0, trail.KubeVirtSettings{Version: "v1.6.0"})
+	h.changeVM(time.Second, "db", nil)
+	h.changeVM(time.Second, "web", nil)
+	h.markVM(10*time.Minute, "db", "descheduler")
+	h.applyKubeVirt(20*time.Minute, trail.KubeVirtSettings{Version: "v1.8.4"})
+	c := h.deriveAt(30 * time.Minute)
 
 	for _, rests := range []trail.Rests{c.Why("shop", "db").Rests, c.WhyNot("shop", "db").Rests, c.WhyNotNode("n1").Rests} {
 		require.Equal(t, day.Add(10*time.Minute), rests.Since)

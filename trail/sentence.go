@@ -33,13 +33,13 @@ type Coverage struct {
 // holds the VM now; and of the loops that it is part of.
 func (c *Cluster) Why(namespace, vmi string) Answer {
 	a, d, now := Answer{Namespace: namespace, VMI: vmi, AsOf: c.Now}, c.VM(namespace, vmi), c.Now
-	last := d.latest(c.Seen)
+	last := d.findLatestEpisode(c.Seen)
 	text, from := []string{"Nothing was seen that would move it: no eviction and no migration."}, time.Time{}
 	if last.story != nil {
 		text, from = last.story(now), last.from
 	}
 	if s, found := d.lastShutdown(); found && s.ToAt.Before(last.at) {
-		text = append(text, d.lately(now))
+		text = append(text, d.describeRecentShutdown(now))
 	}
 	e := openEvacuation(d)
 	if e != nil && !d.deletionOf(e.VMIUID).IsZero() { // nobody moves it any more
@@ -57,18 +57,18 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 	case stranded != nil:
 		a.Advice = adviceStranded(stranded)
 	default:
-		a.Advice = e.advice(c.env.settings(now))
+		a.Advice = e.renderAdvice(c.env.kubevirtSettingsAt(now))
 	}
 	a.Paragraph = fmt.Sprintf("%s/%s: %s", namespace, vmi, strings.Join(nonEmpty(text), " "))
 	told := from
 	if p := placementNow(d); last.story == nil && p != nil { // that nothing moved it is told of all the time for which it is there
 		told = p.FromAt
 	}
-	a.Rests = c.rests(told)
+	a.Rests = c.newRests(told)
 	for _, l := range d.Timeline {
 		if !l.At.Before(from.Truncate(time.Second)) {
 			a.Evidence = append(a.Evidence, l)
-			a.Since = earliest(a.Since, l.At)
+			a.Since = minNonZeroTime(a.Since, l.At)
 		}
 	}
 	return a
@@ -77,7 +77,7 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 // StoryFrom returns from when on the rows and lines of a VM are those that Why tells: the beginning of what is latest, and of the loops
 // that are open. Of the rows those suffice that tell how it stands. Zero: all of them are.
 func (d Derived) StoryFrom() time.Time {
-	from := d.latest(Coverage{}).from
+	from := d.findLatestEpisode(Coverage{}).from
 	for _, l := range d.Loops {
 		if l.Open() && len(l.Evidence) > 0 && l.Evidence[0].At.Before(from) {
 			from = l.Evidence[0].At
@@ -86,8 +86,8 @@ func (d Derived) StoryFrom() time.Time {
 	return from
 }
 
-// latest returns what is told of a VM: the latest that happened to it.
-func (d Derived) latest(seen Coverage) episode {
+// findLatestEpisode returns what is told of a VM: the latest that happened to it.
+func (d Derived) findLatestEpisode(seen Coverage) episode {
 	tell := []episode{latestEvacuation(d, seen), latestMigration(d), latestShutdown(d), latestRefusal(d)}
 	return slices.MaxFunc(tell, func(a, b episode) int { return a.at.Compare(b.at) })
 }
@@ -106,13 +106,13 @@ func latestEvacuation(d Derived, seen Coverage) episode {
 		return episode{}
 	}
 	e := slices.MaxFunc(d.Evacuations, func(a, b Evacuation) int { return a.MarkedAt.Compare(b.MarkedAt) })
-	last := episode{e.MarkedAt, e.MarkedAt, func(now time.Time) []string { return e.story(d, seen, now) }}
-	if r := e.request(d.Requests); r != nil {
+	last := episode{e.MarkedAt, e.MarkedAt, func(now time.Time) []string { return e.renderStory(d, seen, now) }}
+	if r := e.findRequest(d.Requests); r != nil {
 		last.from = r.RequestedAt
 	}
 	for _, m := range d.Migrations {
-		if m.VMIUID == e.VMIUID && (e.during(m.CreatedAt) || m.UID == e.FulfilledBy) {
-			last.at = later(last.at, m.CreatedAt)
+		if m.VMIUID == e.VMIUID && (e.isOpenAt(m.CreatedAt) || m.UID == e.FulfilledBy) {
+			last.at = maxTime(last.at, m.CreatedAt)
 			if m.CreatedAt.Before(last.from) {
 				last.from = m.CreatedAt
 			}
@@ -125,7 +125,7 @@ func latestEvacuation(d Derived, seen Coverage) episode {
 func latestMigration(d Derived) episode {
 	for i := len(d.Migrations) - 1; i >= 0; i-- {
 		if m := d.Migrations[i]; m.EvacuationID == nil {
-			return episode{m.CreatedAt, m.CreatedAt, m.story}
+			return episode{m.CreatedAt, m.CreatedAt, m.renderStory}
 		}
 	}
 	return episode{}
@@ -137,7 +137,7 @@ func latestShutdown(d Derived) episode {
 	if !found {
 		return episode{}
 	}
-	last := episode{s.ToAt, s.ToAt.Add(-time.Minute), func(now time.Time) []string { return s.story(d, now) }}
+	last := episode{s.ToAt, s.ToAt.Add(-time.Minute), func(now time.Time) []string { return s.renderStory(d, now) }}
 	for _, r := range d.Requests {
 		if r.Effect == EffectShutdown && r.VMIUID == s.VMIUID {
 			last.from = r.RequestedAt
@@ -166,48 +166,48 @@ func latestRefusal(d Derived) episode {
 	for _, r := range d.Requests {
 		refused := r.Answer == AnswerNotMigratable || r.Answer == AnswerTargetPod || r.Answer == AnswerPDB || r.Answer == AnswerError
 		if refused && !r.DryRun && r.RepeatOf == nil {
-			last = episode{r.RequestedAt, r.RequestedAt, r.refusal}
+			last = episode{r.RequestedAt, r.RequestedAt, r.renderRefusal}
 		}
 	}
 	return last
 }
 
-// refusal returns a request that was refused.
-func (r EvictionRequest) refusal(time.Time) []string {
-	times := fmt.Sprintf("At %s %s asked to evict it from %s%s", clock(r.RequestedAt), r.who(), r.Node, r.saying())
+// renderRefusal returns a request that was refused.
+func (r EvictionRequest) renderRefusal(time.Time) []string {
+	times := fmt.Sprintf("At %s %s asked to evict it from %s%s", formatClock(r.RequestedAt), r.formatRequester(), r.Node, r.describeReason())
 	if r.Repeats > 0 {
-		times += ", and again" + r.repeated()
+		times += ", and again" + r.describeRepeats()
 	}
-	text := []string{times + ": " + r.outcome() + "."}
+	text := []string{times + ": " + r.describeOutcome() + "."}
 	if r.Answer == AnswerNotMigratable {
 		text = append(text, "As long as LiveMigratable is not True only stopping the VM, or another eviction strategy, lets the pod go.")
 	}
 	return text
 }
 
-// story returns how the platform ended the guest, what came of that, and who had asked for what led to it.
-func (s shutdown) story(d Derived, now time.Time) []string {
-	ended := s.ending().sentence()
+// renderStory returns how the platform ended the guest, what came of that, and who had asked for what led to it.
+func (s shutdown) renderStory(d Derived, now time.Time) []string {
+	ended := s.newEnding().renderSentence()
 	for _, l := range d.Timeline {
 		if l.Kind == KindVMIEnded && l.VMIUID == s.VMIUID {
 			ended = l.Sentence // which names the pod
 			break
 		}
 	}
-	text := []string{fmt.Sprintf("At %s: %s", clock(s.ToAt), ended), s.aftermath()}
+	text := []string{fmt.Sprintf("At %s: %s", formatClock(s.ToAt), ended), s.describeAftermath()}
 	for _, r := range d.Requests {
 		if r.Effect == EffectShutdown && r.VMIUID == s.VMIUID && r.RepeatOf == nil {
-			text = append(text, fmt.Sprintf("At %s %s asked to evict it from %s%s (%s: %s).", clock(r.RequestedAt), r.who(), r.Node, r.saying(), r.Confidence, r.Evidence))
+			text = append(text, fmt.Sprintf("At %s %s asked to evict it from %s%s (%s: %s).", formatClock(r.RequestedAt), r.formatRequester(), r.Node, r.describeReason(), r.Confidence, r.Evidence))
 		}
 	}
 	m := d.lostBy(s)
 	switch e := d.evacuationOf(m); {
 	case m == nil:
 	case e != nil:
-		text = append(text, e.asked(d.Requests, Coverage{})[0])
+		text = append(text, e.renderRequest(d.Requests, Coverage{})[0])
 		text = append(text, e.attemptsSoFar(d.attemptsOf(e.ID))...)
 	default:
-		text = append(text, m.story(now)...)
+		text = append(text, m.renderStory(now)...)
 	}
 	return text
 }
@@ -228,12 +228,12 @@ func (c *Cluster) takenInstead(namespace, vmi string, since time.Time) []string 
 	for _, l := range c.allLoops() {
 		for _, x := range l.Evidence {
 			if l.Kind == LoopDualRetry && x.VMI == namespace+"/"+vmi && l.Namespace+"/"+l.VMI != x.VMI && !x.At.Before(since) {
-				about := others(1) // which may not be seen
+				about := formatHiddenVMs(1) // which may not be seen
 				if l.VMI != "" {
 					about = l.Namespace + "/" + l.VMI
 				}
 				text = append(text, fmt.Sprintf("The descheduler took it from %s while KubeVirt kept failing to move %s: part of %s since %s.",
-					l.Node, about, l.indefinite(), clock(l.OpenedAt)))
+					l.Node, about, l.formatWithArticle(), formatClock(l.OpenedAt)))
 				break
 			}
 		}
@@ -241,8 +241,8 @@ func (c *Cluster) takenInstead(namespace, vmi string, since time.Time) []string 
 	return text
 }
 
-// advice says how an evacuation that does not come to an end is stopped; empty while it may well end by itself.
-func (e Evacuation) advice(s KubeVirtSettings) string {
+// renderAdvice says how an evacuation that does not come to an end is stopped; empty while it may well end by itself.
+func (e Evacuation) renderAdvice(s KubeVirtSettings) string {
 	switch {
 	case e.Strategy == StrategyExternal:
 		return adviceExternal(&e, s)
@@ -268,7 +268,7 @@ func cooldownNow(d Derived, now time.Time) string {
 	if held == nil {
 		return ""
 	}
-	return fmt.Sprintf("The descheduler leaves it alone until %s: its cooldown is %s%s.", clock(held.Until), span(time.Duration(held.Effective)), held.because())
+	return fmt.Sprintf("The descheduler leaves it alone until %s: its cooldown is %s%s.", formatClock(held.Until), formatSpan(time.Duration(held.Effective)), held.describeCause())
 }
 
 // tellLoops returns the loops that the VM is part of and that were open since a time, and what to do about the first that is
@@ -280,34 +280,34 @@ func (c *Cluster) tellLoops(namespace, vmi string, since time.Time) (text []stri
 		case !l.Open() && (l.ClosedAt.Before(since) || l.ClosedBy == LoopBecameDualRetry):
 			continue
 		case l.Open():
-			text = append(text, fmt.Sprintf("This is %s since %s: %s", l.indefinite(), clock(l.OpenedAt), l.Summary))
+			text = append(text, fmt.Sprintf("This is %s since %s: %s", l.formatWithArticle(), formatClock(l.OpenedAt), l.Summary))
 			if advice == "" {
 				advice = l.Advice
 			}
 		default:
-			text = append(text, fmt.Sprintf("From %s to %s that was %s: %s", clock(l.OpenedAt), clock(l.ClosedAt), l.indefinite(), l.Summary))
+			text = append(text, fmt.Sprintf("From %s to %s that was %s: %s", formatClock(l.OpenedAt), formatClock(l.ClosedAt), l.formatWithArticle(), l.Summary))
 		}
 	}
 	return text, advice
 }
 
-// story returns a migration that belongs to no evacuation.
-func (m Migration) story(now time.Time) []string {
-	text := []string{fmt.Sprintf("At %s migration %s was created%s (%s).", clock(m.CreatedAt), m.Name, m.by(), m.cause()), policiesOf([]Migration{m})}
+// renderStory returns a migration that belongs to no evacuation.
+func (m Migration) renderStory(now time.Time) []string {
+	text := []string{fmt.Sprintf("At %s migration %s was created%s (%s).", formatClock(m.CreatedAt), m.Name, m.formatCreator(), m.formatTrigger()), policiesOf([]Migration{m})}
 	switch m.Outcome {
 	case OutcomeSucceeded:
-		return append(text, fmt.Sprintf("It succeeded at %s%s.", clock(m.FinishedAt), route(&m)))
+		return append(text, fmt.Sprintf("It succeeded at %s%s.", formatClock(m.FinishedAt), formatRoute(&m)))
 	case OutcomeFailed, OutcomeAborted:
 		if m.goneWithVMI() {
-			return append(text, fmt.Sprintf("It ended at %s because the VMI was deleted.", clock(m.FinishedAt)))
+			return append(text, fmt.Sprintf("It ended at %s because the VMI was deleted.", formatClock(m.FinishedAt)))
 		}
-		return append(text, fmt.Sprintf("It %s at %s%s%s: %s.", ended(m.Outcome), clock(m.FinishedAt), by(m.AbortedBy, m.AbortImpersonator), route(&m), m.whyFailed()))
+		return append(text, fmt.Sprintf("It %s at %s%s%s: %s.", formatOutcome(m.Outcome), formatClock(m.FinishedAt), formatByUser(m.AbortedBy, m.AbortImpersonator), formatRoute(&m), m.whyFailed()))
 	case OutcomeMigrated, OutcomeCancelled, OutcomeVMIGone:
 	}
 	if !m.FinishedAt.IsZero() {
 		return append(text, "It is gone; how it ended was not seen.")
 	}
-	return append(text, fmt.Sprintf("It is in phase %s%s, %s after its creation.", m.Phase, m.waiting(), span(now.Sub(m.CreatedAt))))
+	return append(text, fmt.Sprintf("It is in phase %s%s, %s after its creation.", m.Phase, m.describeWait(), formatSpan(now.Sub(m.CreatedAt))))
 }
 
 func whereNow(placements []Placement, now time.Time) string {
@@ -316,28 +316,28 @@ func whereNow(placements []Placement, now time.Time) string {
 	}
 	p := placements[len(placements)-1]
 	if !p.ToAt.IsZero() {
-		return fmt.Sprintf("The guest last ran on %s, until %s.", p.Node, clock(p.ToAt))
+		return fmt.Sprintf("The guest last ran on %s, until %s.", p.Node, formatClock(p.ToAt))
 	}
-	return fmt.Sprintf("The guest runs on %s, for %s now.", p.Node, span(now.Sub(p.FromAt)))
+	return fmt.Sprintf("The guest runs on %s, for %s now.", p.Node, formatSpan(now.Sub(p.FromAt)))
 }
 
-// label names a migration in a sentence.
-func (m Migration) label() string {
+// formatLabel names a migration in a sentence.
+func (m Migration) formatLabel() string {
 	if m.Attempt > 0 {
 		return fmt.Sprintf("attempt %d (%s)", m.Attempt, m.Name)
 	}
 	return "migration " + m.Name
 }
 
-// by names who made the migration, where it belongs to no evacuation and somebody saw it.
-func (m Migration) by() string {
+// formatCreator names who made the migration, where it belongs to no evacuation and somebody saw it.
+func (m Migration) formatCreator() string {
 	if m.EvacuationID != nil {
 		return ""
 	}
 	return m.byWhom()
 }
 
-func (m Migration) cause() string {
+func (m Migration) formatTrigger() string {
 	if m.TriggerConfidence == ConfidenceAsserted {
 		return "for: " + string(m.Trigger)
 	}
@@ -363,14 +363,14 @@ func (m Migration) phaseSince() time.Time {
 	return m.PhaseSince
 }
 
-func route(m *Migration) string {
+func formatRoute(m *Migration) string {
 	if m.SourceNode == "" || m.TargetNode == "" {
 		return ""
 	}
 	return fmt.Sprintf(" from %s to %s", m.SourceNode, m.TargetNode)
 }
 
-func ended(o Outcome) string {
+func formatOutcome(o Outcome) string {
 	if o == OutcomeAborted {
 		return "was aborted"
 	}

@@ -12,7 +12,7 @@ const leastReach = DefaultCooldownWindow
 // Reach returns how far what happens may depend on what was over before: by the thresholds of loops, and by the policies among facts about the rules.
 func Reach(rules []Fact, t Thresholds) time.Duration {
 	reach := leastReach
-	for _, x := range t.all() {
+	for _, x := range t.listThresholds() {
 		if x.duration != nil {
 			reach = max(reach, *x.duration)
 		}
@@ -42,9 +42,9 @@ type Bounce struct {
 // Settle tells the Env what is settled. Without it nothing is.
 func (e *Env) Settle(s Settled) { e.settled = s }
 
-// number returns loops of one kind around what Bounce.Of names, in their order, their identities: they are numbered, after those that are settled. Those among them that
+// numberLoops returns loops of one kind around what Bounce.Of names, in their order, their identities: they are numbered, after those that are settled. Those among them that
 // are settled themselves have other numbers than they were told under, as facts are missing: what is derived of them counts for nothing.
-func (s Settled) number(vm Subject, of string, kind LoopKind, loops []Loop) []Loop {
+func (s Settled) numberLoops(vm Subject, of string, kind LoopKind, loops []Loop) []Loop {
 	n := s.Bounces[Bounce{of, kind}]
 	for i := range loops {
 		if EndedBefore(loops[i], s.Before[vm]) {
@@ -62,16 +62,16 @@ func (s Settled) number(vm Subject, of string, kind LoopKind, loops []Loop) []Lo
 // another drain.
 func (d Derived) Unsettled(before time.Time, goesOn map[string]bool) Derived {
 	u := unsettling{before, goesOn}
-	d.Requests = unsettled(u, "eviction_requests ", d.Requests, func(r EvictionRequest) string { return r.ID.String() })
-	d.Evacuations = unsettled(u, "evacuations ", d.Evacuations, func(e Evacuation) string { return e.ID.String() })
-	d.Migrations = unsettled(u, "migrations ", d.Migrations, func(m Migration) string { return m.UID })
-	d.Placements = unsettled(u, "placements ", d.Placements, func(p Placement) string { return p.ID.String() })
-	d.Decisions = unsettled(u, "cooldown_decisions ", d.Decisions, func(x Decision) string { return x.ID.String() })
-	d.Loops = unsettled(u, "loops ", d.Loops, func(l Loop) string { return l.ID.String() })
-	d.Drains = unsettled(u, "drains ", d.Drains, func(x Drain) string { return x.ID.String() })
-	d.Outages = unsettled(u, "outages ", d.Outages, func(o Outage) string { return o.ID.String() })
-	d.Gaps = unsettled(u, "gaps ", d.Gaps, func(g Gap) string { return g.ID.String() })
-	d.Timeline = unsettled(u, "timeline ", d.Timeline, func(l Line) string { return l.EventID.String() })
+	d.Requests = selectUnsettled(u, "eviction_requests ", d.Requests, func(r EvictionRequest) string { return r.ID.String() })
+	d.Evacuations = selectUnsettled(u, "evacuations ", d.Evacuations, func(e Evacuation) string { return e.ID.String() })
+	d.Migrations = selectUnsettled(u, "migrations ", d.Migrations, func(m Migration) string { return m.UID })
+	d.Placements = selectUnsettled(u, "placements ", d.Placements, func(p Placement) string { return p.ID.String() })
+	d.Decisions = selectUnsettled(u, "cooldown_decisions ", d.Decisions, func(x Decision) string { return x.ID.String() })
+	d.Loops = selectUnsettled(u, "loops ", d.Loops, func(l Loop) string { return l.ID.String() })
+	d.Drains = selectUnsettled(u, "drains ", d.Drains, func(x Drain) string { return x.ID.String() })
+	d.Outages = selectUnsettled(u, "outages ", d.Outages, func(o Outage) string { return o.ID.String() })
+	d.Gaps = selectUnsettled(u, "gaps ", d.Gaps, func(g Gap) string { return g.ID.String() })
+	d.Timeline = selectUnsettled(u, "timeline ", d.Timeline, func(l Line) string { return l.EventID.String() })
 	return d
 }
 
@@ -81,8 +81,8 @@ type unsettling struct {
 	goesOn map[string]bool
 }
 
-// unsettled returns the rows of a view that are not settled.
-func unsettled[R Row](u unsettling, view string, rows []R, key func(R) string) []R {
+// selectUnsettled returns the rows of a view that are not settled.
+func selectUnsettled[R Row](u unsettling, view string, rows []R, key func(R) string) []R {
 	return slices.DeleteFunc(slices.Clone(rows), func(r R) bool {
 		return EndedBefore(r, u.before) && (len(u.goesOn) == 0 || !u.goesOn[view+key(r)])
 	})
@@ -93,21 +93,21 @@ func (d Derived) After(settled Derived) Derived {
 	for i := range settled.Migrations {
 		settled.Migrations[i].restorePhases()
 	}
-	d.Requests = among(settled.Requests, d.Requests, func(r EvictionRequest) time.Time { return r.RequestedAt })
-	d.Evacuations = among(settled.Evacuations, d.Evacuations, func(e Evacuation) time.Time { return e.MarkedAt })
-	d.Migrations = among(settled.Migrations, d.Migrations, func(m Migration) time.Time { return m.CreatedAt })
-	d.Placements = among(settled.Placements, d.Placements, func(p Placement) time.Time { return p.FromAt })
-	d.Decisions = among(settled.Decisions, d.Decisions, func(x Decision) time.Time { return x.DecidedAt })
-	d.Loops = among(settled.Loops, d.Loops, func(l Loop) time.Time { return l.OpenedAt })
-	d.Drains = among(settled.Drains, d.Drains, func(x Drain) time.Time { return x.StartedAt })
-	d.Outages = among(settled.Outages, d.Outages, func(o Outage) time.Time { return o.BeganAt })
-	d.Gaps = among(settled.Gaps, d.Gaps, func(g Gap) time.Time { return g.OpenedAt })
-	d.Timeline = among(settled.Timeline, d.Timeline, func(l Line) time.Time { return l.At })
+	d.Requests = mergeByTime(settled.Requests, d.Requests, func(r EvictionRequest) time.Time { return r.RequestedAt })
+	d.Evacuations = mergeByTime(settled.Evacuations, d.Evacuations, func(e Evacuation) time.Time { return e.MarkedAt })
+	d.Migrations = mergeByTime(settled.Migrations, d.Migrations, func(m Migration) time.Time { return m.CreatedAt })
+	d.Placements = mergeByTime(settled.Placements, d.Placements, func(p Placement) time.Time { return p.FromAt })
+	d.Decisions = mergeByTime(settled.Decisions, d.Decisions, func(x Decision) time.Time { return x.DecidedAt })
+	d.Loops = mergeByTime(settled.Loops, d.Loops, func(l Loop) time.Time { return l.OpenedAt })
+	d.Drains = mergeByTime(settled.Drains, d.Drains, func(x Drain) time.Time { return x.StartedAt })
+	d.Outages = mergeByTime(settled.Outages, d.Outages, func(o Outage) time.Time { return o.BeganAt })
+	d.Gaps = mergeByTime(settled.Gaps, d.Gaps, func(g Gap) time.Time { return g.OpenedAt })
+	d.Timeline = mergeByTime(settled.Timeline, d.Timeline, func(l Line) time.Time { return l.At })
 	return d
 }
 
-// among puts rows among others, in the order of their times.
-func among[R any](rows, others []R, at func(R) time.Time) []R {
+// mergeByTime puts rows among others, in the order of their times.
+func mergeByTime[R any](rows, others []R, at func(R) time.Time) []R {
 	out := slices.Concat(rows, others)
 	slices.SortStableFunc(out, func(a, b R) int { return at(a).Compare(at(b)) })
 	return out

@@ -36,26 +36,26 @@ func shutdownChurn(lives []*life, env *Env, now *moment) []Loop {
 		return nil
 	}
 	vm := VMISubject(loops[0].Namespace, loops[0].VMI)
-	return env.settled.number(vm, vm.Name, LoopShutdownChurn, loops)
+	return env.settled.numberLoops(vm, vm.Name, LoopShutdownChurn, loops)
 }
 
 // shutdownLoop makes the loop of some shutdowns. It is over at a time.
 func shutdownLoop(down []*life, opened, quiet time.Time, env *Env, now *moment) Loop {
 	l := down[0]
 	loop := Loop{Kind: LoopShutdownChurn, Namespace: l.namespace, VMI: l.vmi, OpenedAt: opened, Counts: map[string]int{"shutdowns": len(down)}}
-	if now.reached(quiet) {
+	if now.hasReached(quiet) {
 		loop.close(quiet, LoopQuiet)
 	}
 	name := l.namespace + "/" + l.vmi
 	var proof []Exhibit
 	for _, l := range down {
-		proof = append(proof, Exhibit{l.endEvent(), l.endedAt, name, "shut down" + on(l.ending.node) + ": " + l.ending.how("its pod "+l.ending.pod)})
+		proof = append(proof, Exhibit{l.endEvent(), l.endedAt, name, "shut down" + formatOnNode(l.ending.node) + ": " + l.ending.describeAction("its pod "+l.ending.pod)})
 	}
-	loop.prove(proof)
+	loop.setEvidence(proof)
 	last := down[len(down)-1]
 	loop.Summary = fmt.Sprintf("The descheduler shut %s down %s in %s: it evicted its pod, and KubeVirt let that pass, %s.",
-		name, times(len(down)), span(last.endedAt.Sub(l.endedAt)), strings.TrimSuffix(last.ending.whyAllowed(), ": was its webhook away?"))
-	loop.Advice = loop.tense(adviceShutdown(l.namespace, l.vmi, last.ending.strategy, env.settings(opened)), adviceOver(loop))
+		name, formatRepetition(len(down)), formatSpan(last.endedAt.Sub(l.endedAt)), strings.TrimSuffix(last.ending.whyAllowed(), ": was its webhook away?"))
+	loop.Advice = loop.selectTense(adviceShutdown(l.namespace, l.vmi, last.ending.strategy, env.kubevirtSettingsAt(opened)), adviceOver(loop))
 	return loop
 }
 
@@ -94,22 +94,22 @@ func (d Derived) lastShutdown() (shutdown, bool) {
 // lostLately is how long it is said of a VM whatever else is said that the platform had ended its guest.
 const lostLately = 24 * time.Hour
 
-// lately says that the platform ended the guest of a VM not long ago, and that it runs without the memory that it had; empty where it did not.
-func (d Derived) lately(now time.Time) string {
+// describeRecentShutdown says that the platform ended the guest of a VM not long ago, and that it runs without the memory that it had; empty where it did not.
+func (d Derived) describeRecentShutdown(now time.Time) string {
 	s, found := d.lastShutdown()
 	switch {
 	case !found || now.Sub(s.ToAt) > lostLately:
 		return ""
 	case s.backAt.IsZero():
-		return stopped(fmt.Sprintf("Its guest ended at %s, and its memory is lost: %s", clock(s.ToAt), s.ending().how("its pod")))
+		return addFullStop(fmt.Sprintf("Its guest ended at %s, and its memory is lost: %s", formatClock(s.ToAt), s.newEnding().describeAction("its pod")))
 	}
-	return stopped(fmt.Sprintf("It was restarted at %s without its memory: at %s %s", clock(s.backAt), clock(s.ToAt), s.ending().how("its pod")))
+	return addFullStop(fmt.Sprintf("It was restarted at %s without its memory: at %s %s", formatClock(s.backAt), formatClock(s.ToAt), s.newEnding().describeAction("its pod")))
 }
 
-// aftermath says what the guest lost, and when the VM ran again.
-func (s shutdown) aftermath() string {
+// describeAftermath says what the guest lost, and when the VM ran again.
+func (s shutdown) describeAftermath() string {
 	if s.backAt.IsZero() {
 		return "Its memory is lost, and it was not started again so far."
 	}
-	return fmt.Sprintf("Its memory is lost; it was started again on %s at %s, after %s.", s.backOn, clock(s.backAt), span(s.backAt.Sub(s.ToAt)))
+	return fmt.Sprintf("Its memory is lost; it was started again on %s at %s, after %s.", s.backOn, formatClock(s.backAt), formatSpan(s.backAt.Sub(s.ToAt)))
 }

@@ -73,10 +73,10 @@ func TestAShutdownByThePlatformIsSaid(t *testing.T) {
 		t.Run(c.story+" "+c.vm, func(t *testing.T) {
 			t.Parallel()
 			s := readStory(t, "testdata/"+c.story+".txtar")
-			seen := trail.DeriveAll(s.facts(), trail.DefaultThresholds(), s.now)
+			seen := trail.DeriveAll(s.observeFacts(), trail.DefaultThresholds(), s.now)
 			require.Regexp(t, "^"+regexp.QuoteMeta(c.why), seen.Why("shop", c.vm).Paragraph)
 			require.Regexp(t, "^"+regexp.QuoteMeta(c.whyNot), seen.WhyNot("shop", c.vm).Paragraph)
-			dayOn := trail.DeriveAll(s.facts(), trail.DefaultThresholds(), s.now.Add(trail.LostLately+time.Minute))
+			dayOn := trail.DeriveAll(s.observeFacts(), trail.DefaultThresholds(), s.now.Add(trail.LostLately+time.Minute))
 			require.Regexp(t, "^"+regexp.QuoteMeta(c.later), dayOn.WhyNot("shop", c.vm).Paragraph)
 		})
 	}
@@ -88,7 +88,7 @@ func TestAShutdownIsSaidBesideWhatCameLater(t *testing.T) {
 	s := readStory(t, "testdata/evicted-not-moved.txtar")
 	s.observations = append(s.observations,
 		parseObservation(t, s.file, `{"t":"02:00","vmi":{"uid":"v2","name":"db","rv":40,"node":"n2","strategy":"LiveMigrate","created":"01:04","mark":"n2","source":"descheduler"}}`))
-	seen := trail.DeriveAll(s.facts(), trail.DefaultThresholds(), day.Add(3*time.Minute))
+	seen := trail.DeriveAll(s.observeFacts(), trail.DefaultThresholds(), day.Add(3*time.Minute))
 	require.Regexp(t, `^shop/db: At 2026-11-21 00:02:00Z KubeVirt accepted to move it away from n2.* It was restarted at 2026-11-21 00:01:05Z without its memory`,
 		seen.Why("shop", "db").Paragraph)
 }
@@ -96,7 +96,7 @@ func TestAShutdownIsSaidBesideWhatCameLater(t *testing.T) {
 func TestAShutdownLoopSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	s := readStory(t, "testdata/shutdown-churn.txtar")
-	why := trail.DeriveAll(s.facts(), trail.DefaultThresholds(), s.now).Why("shop", "db")
+	why := trail.DeriveAll(s.observeFacts(), trail.DefaultThresholds(), s.now).Why("shop", "db")
 	require.Contains(t, why.Paragraph, "This is a shutdown loop since 2026-11-21 01:50:05Z: The descheduler shut shop/db down 3 times in 2h0m0s")
 	for _, text := range []string{trail.AnnotationPreferNoEviction, `"evictionStrategy":"LiveMigrate"`} {
 		require.Contains(t, why.Advice, text)
@@ -125,8 +125,8 @@ func TestThresholdsOfAnOlderVersion(t *testing.T) {
 	require.Empty(t, read.Objectives, "what says that there are none does not")
 
 	s := readStory(t, "testdata/shutdown-churn.txtar")
-	require.NotEmpty(t, trail.DeriveAll(s.facts(), read, s.now).VM("shop", "db").Loops)
+	require.NotEmpty(t, trail.DeriveAll(s.observeFacts(), read, s.now).VM("shop", "db").Loops)
 	read.Shutdowns = 0
-	require.Empty(t, trail.DeriveAll(s.facts(), read, s.now).VM("shop", "db").Loops, "none are looked for")
+	require.Empty(t, trail.DeriveAll(s.observeFacts(), read, s.now).VM("shop", "db").Loops, "none are looked for")
 	require.ErrorContains(t, json.Unmarshal([]byte(`{"moves":"many"}`), &read), "decode thresholds")
 }

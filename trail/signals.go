@@ -64,4 +64,4 @@ func patchOf(version string) string {
 
 // Reseeds reports whether a descheduler of this release forgets the migrations that it saw in each cycle, so that its cooldowns grow by what
 // KubeVirt still has alone.
-func Reseeds(version string) bool { return (&DeschedulerDetail{Version: version}).reseeds() }
+func Reseeds(version string) bool { return (&DeschedulerDetail{Version: version}).reseedsEachCycle() }

@@ -39,9 +39,9 @@ func (e *Env) slotLimits(of func(*DeschedulerSettings) *int64) []slotLimit {
 func limitPerNode(s *DeschedulerSettings) *int64 { return s.LimitPerNode }
 func limitTotal(s *DeschedulerSettings) *int64   { return s.LimitTotal }
 
-// pinned finds the times in which evacuations that are old hold all slots of the descheduler: of a node, or, where it is
+// findPinnedLoops finds the times in which evacuations that are old hold all slots of the descheduler: of a node, or, where it is
 // empty, of the cluster. Evacuations come in the order of their marks.
-func pinned(evacuations []*Evacuation, limits []slotLimit, node string, env *Env, now *moment) []Loop {
+func findPinnedLoops(evacuations []*Evacuation, limits []slotLimit, node string, env *Env, now *moment) []Loop {
 	type edge struct {
 		at    time.Time
 		limit *slotLimit // a new limit, else
@@ -50,7 +50,7 @@ func pinned(evacuations []*Evacuation, limits []slotLimit, node string, env *Env
 	}
 	var edges []edge
 	for i := range limits {
-		if l := &limits[i]; l.from.IsZero() || now.reached(l.from) {
+		if l := &limits[i]; l.from.IsZero() || now.hasReached(l.from) {
 			edges = append(edges, edge{at: l.from, limit: l})
 		}
 	}
@@ -58,7 +58,7 @@ func pinned(evacuations []*Evacuation, limits []slotLimit, node string, env *Env
 		begin := e.MarkedAt.Add(env.thresholds.PinnedAfter)
 		until := e.slotUntil()
 		over := !until.IsZero() && !begin.Before(until)
-		if len(limits) == 0 || e.MarkedBy == MarkedByTaint || over || !now.reached(begin) {
+		if len(limits) == 0 || e.MarkedBy == MarkedByTaint || over || !now.hasReached(begin) {
 			continue
 		}
 		edges = append(edges, edge{at: begin, e: e, up: true})
@@ -112,7 +112,7 @@ func (e *Evacuation) slotUntil() time.Time {
 	if e.InProgress != InProgressPerAttempt {
 		return e.EndedAt
 	}
-	return earliest(e.EndedAt, earliest(e.FirstFailedAt, e.InProgressLostAt))
+	return minNonZeroTime(e.EndedAt, minNonZeroTime(e.FirstFailedAt, e.InProgressLostAt))
 }
 
 // InProgressPerAttempt is the value of the annotation eviction-in-progress where it lasts only as long as an attempt: KubeVirt before v1.6.1
@@ -122,13 +122,13 @@ const InProgressPerAttempt = "kubevirt"
 func pinnedLoop(held []*Evacuation, limit int, node string, at time.Time, env *Env) Loop {
 	var proof []Exhibit
 	for _, e := range held {
-		proof = append(proof, Exhibit{new(e.ID), e.MarkedAt, e.vm(), "marked to leave " + e.Node + ", and not moved since"})
+		proof = append(proof, Exhibit{new(e.ID), e.MarkedAt, e.formatVM(), "marked to leave " + e.Node + ", and not moved since"})
 	}
 	l := Loop{
 		ID: hashID("loop", string(LoopBudgetPinned), node, held[len(held)-1].ID.String()), Kind: LoopBudgetPinned, Node: node, OpenedAt: at,
-		Counts: map[string]int{"slots": limit, "held": len(held)}, Advice: adviceStuck(held[0], env.settings(at)),
+		Counts: map[string]int{"slots": limit, "held": len(held)}, Advice: adviceStuck(held[0], env.kubevirtSettingsAt(at)),
 	}
-	l.prove(proof)
+	l.setEvidence(proof)
 	return l
 }
 
@@ -138,7 +138,7 @@ func pinnedSummary(l Loop, holders string) string {
 	if l.Node == "" {
 		where, whose = "of the cluster", "from any node"
 	}
-	return fmt.Sprintf(l.tense(
+	return fmt.Sprintf(l.selectTense(
 		"Evacuations that do not end hold %s %s (%s): the descheduler evicts nothing %s until one ends.",
 		"Evacuations that did not end held %s %s (%s): the descheduler evicted nothing %s until one ended."),
 		allSlots(l.Counts["slots"]), where, holders, whose)
@@ -148,7 +148,7 @@ func pinnedSummary(l Loop, holders string) string {
 func namesOf(evacuations []*Evacuation) string {
 	names := make([]string, len(evacuations))
 	for i, e := range evacuations {
-		names[i] = e.vm()
+		names[i] = e.formatVM()
 	}
 	return strings.Join(names, ", ")
 }
@@ -176,7 +176,7 @@ func (c *Cluster) Annotated(node string) []Stretch {
 	for s, d := range c.Rows {
 		for i := range d.Evacuations {
 			if e := &d.Evacuations[i]; e.Node == node {
-				out = append(out, e.stretches(c.facts[s])...)
+				out = append(out, e.findAnnotatedStretches(c.facts[s])...)
 			}
 		}
 	}
@@ -186,9 +186,9 @@ func (c *Cluster) Annotated(node string) []Stretch {
 	return out
 }
 
-// stretches finds when the evacuation's pod bore the annotation, in facts in the order of their times. The watch of pods may show it
+// findAnnotatedStretches finds when the evacuation's pod bore the annotation, in facts in the order of their times. The watch of pods may show it
 // a little before the one of VMIs shows the mark.
-func (e *Evacuation) stretches(facts []Fact) []Stretch {
+func (e *Evacuation) findAnnotatedStretches(facts []Fact) []Stretch {
 	var out []Stretch
 	open := false
 	for _, f := range facts {
@@ -223,7 +223,7 @@ func (c *Cluster) SlotLimit(at time.Time) int {
 // SlotLimits returns how many VMs the descheduler may evict at a time from one node, and from all, by the policy in force then; 0 where there
 // is no limit. Known is false where no policy was ever seen.
 func (e *Env) SlotLimits(at time.Time) (node, total int, known bool) {
-	p := e.policy(at)
+	p := e.deschedulerSettingsAt(at)
 	if p == nil {
 		return 0, 0, false
 	}

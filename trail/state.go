@@ -121,37 +121,37 @@ const returnsWithin = 6 * time.Hour
 // NewState sums up rows as they stand at a time. The Env has the rules in force.
 func NewState(rows StateRows, env *Env, at time.Time) State {
 	s := State{
-		At: at, KubeVirt: env.settings(at), Policy: env.policy(at), Nodes: map[string]*NodeState{}, Evacuations: rows.Evacuations,
+		At: at, KubeVirt: env.kubevirtSettingsAt(at), Policy: env.deschedulerSettingsAt(at), Nodes: map[string]*NodeState{}, Evacuations: rows.Evacuations,
 		Pending: map[WaitReason]PendingState{}, FailingHour: rows.FailingHour, FailingDay: rows.FailingDay, Moves: rows.Moves,
 		Cooling: rows.Cooling, DrainBlocked: rows.Blocked, Loops: rows.Loops,
 	}
-	s.PerCluster, s.PerNode = s.KubeVirt.limits()
-	_, s.Descheduler = env.descheduler(at)
+	s.PerCluster, s.PerNode = s.KubeVirt.parallelLimits()
+	_, s.Descheduler = env.findDeschedulerProcess(at)
 	for node, n := range rows.Guests {
-		s.node(node).VMIs = n
+		s.ensureNode(node).VMIs = n
 	}
 	s.Evacuations = onePerVMI(s.Evacuations)
 	for i := range s.Evacuations {
-		s.evacuation(&s.Evacuations[i])
+		s.addEvacuation(&s.Evacuations[i])
 	}
 	for i := range rows.Migrations {
-		s.migration(&rows.Migrations[i])
+		s.addMigration(&rows.Migrations[i])
 	}
 	for _, c := range s.Cooling {
-		s.node(c.Node).InCooldown++
+		s.ensureNode(c.Node).InCooldown++
 	}
 	for _, d := range rows.Drains {
-		s.node(d.Node).DrainSince = d.StartedAt
+		s.ensureNode(d.Node).DrainSince = d.StartedAt
 	}
 	for _, b := range s.DrainBlocked {
-		if n := s.node(b.Node); n.Remaining == nil {
+		if n := s.ensureNode(b.Node); n.Remaining == nil {
 			n.Remaining = map[Blocker]int{b.Blocker: 1}
 		} else {
 			n.Remaining[b.Blocker]++
 		}
 	}
 	s.Returns = returnsOf(rows.Moved, env.thresholds.ReturnWithin, at)
-	s.sort()
+	s.sortByUrgency()
 	return s
 }
 
@@ -164,8 +164,8 @@ func onePerVMI(all []Evacuation) []Evacuation {
 	return slices.DeleteFunc(all, func(e Evacuation) bool { return e.MarkedBy == MarkedByTaint && marked[e.VMIUID] })
 }
 
-// node returns the state of a node; an unknown one is a node like others.
-func (s *State) node(name string) *NodeState {
+// ensureNode returns the state of a node; an unknown one is a node like others.
+func (s *State) ensureNode(name string) *NodeState {
 	n := s.Nodes[name]
 	if n == nil {
 		n = &NodeState{}
@@ -174,26 +174,26 @@ func (s *State) node(name string) *NodeState {
 	return n
 }
 
-func (s *State) evacuation(e *Evacuation) {
-	n := s.node(e.Node)
+func (s *State) addEvacuation(e *Evacuation) {
+	n := s.ensureNode(e.Node)
 	n.Marked++
 	if e.FailedAttempts > 0 {
 		n.Retrying++
 	}
 	if e.HoldsSlot() {
-		n.Slots.take(e.MarkedAt)
-		s.Slots.take(e.MarkedAt)
+		n.Slots.addSlot(e.MarkedAt)
+		s.Slots.addSlot(e.MarkedAt)
 	}
 }
 
-func (s *SlotState) take(since time.Time) {
+func (s *SlotState) addSlot(since time.Time) {
 	if s.InUse++; s.Oldest.IsZero() || since.Before(s.Oldest) {
 		s.Oldest = since
 	}
 }
 
-func (s *State) migration(m *Migration) {
-	if m.SchedulingAt.IsZero() || m.stalled() {
+func (s *State) addMigration(m *Migration) {
+	if m.SchedulingAt.IsZero() || m.isStalled() {
 		reason := cmp.Or(m.WaitReason, WaitQueued)
 		p := s.Pending[reason]
 		if p.Count++; p.Oldest.IsZero() || m.CreatedAt.Before(p.Oldest) {
@@ -206,10 +206,10 @@ func (s *State) migration(m *Migration) {
 	}
 	s.Running++
 	if m.SourceNode != "" {
-		s.node(m.SourceNode).Outgoing++
+		s.ensureNode(m.SourceNode).Outgoing++
 	}
 	if m.TargetNode != "" {
-		s.node(m.TargetNode).Incoming++
+		s.ensureNode(m.TargetNode).Incoming++
 	}
 }
 
@@ -226,7 +226,7 @@ func returnsOf(moved []Migration, within time.Duration, at time.Time) []VMCount 
 			moves = nil
 		}
 		next := move{m.FinishedAt, m.SourceNode, m.TargetNode, m.Trigger == TriggerDescheduler, m}
-		if returns(moves, next, within) && at.Sub(m.FinishedAt) < returnsWithin {
+		if isReturn(moves, next, within) && at.Sub(m.FinishedAt) < returnsWithin {
 			if k := len(out) - 1; k >= 0 && out[k].Namespace == m.Namespace && out[k].VMI == m.VMI {
 				out[k].Count++
 			} else {
@@ -238,11 +238,11 @@ func returnsOf(moved []Migration, within time.Duration, at time.Time) []VMCount 
 	return out
 }
 
-// sort puts first what needs somebody most: what failed most often, what has waited longest, what was moved most. Ties are
+// sortByUrgency puts first what needs somebody most: what failed most often, what has waited longest, what was moved most. Ties are
 // settled by name, so that the same VMs are kept wherever there are too many.
-func (s *State) sort() {
+func (s *State) sortByUrgency() {
 	slices.SortFunc(s.Evacuations, func(a, b Evacuation) int {
-		return cmp.Or(cmp.Compare(b.FailedAttempts, a.FailedAttempts), a.MarkedAt.Compare(b.MarkedAt), strings.Compare(a.vm(), b.vm()))
+		return cmp.Or(cmp.Compare(b.FailedAttempts, a.FailedAttempts), a.MarkedAt.Compare(b.MarkedAt), strings.Compare(a.formatVM(), b.formatVM()))
 	})
 	slices.SortFunc(s.Cooling, func(a, b Cooling) int {
 		return cmp.Or(cmp.Compare(b.Effective, a.Effective), b.Until.Compare(a.Until), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.VMI, b.VMI))

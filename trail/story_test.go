@@ -30,10 +30,10 @@ var update = flag.Bool("update", false, "rewrite the expected parts of testdata/
 // a story has a file "why", the paragraph about each VM. Each names in its comment the trap or rule that it holds.
 func TestStories(t *testing.T) {
 	t.Parallel()
-	for _, s := range stories(t) {
+	for _, s := range readStories(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(s.file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			facts := s.facts()
+			facts := s.observeFacts()
 			got := map[string]string{"facts": factTexts(facts), "rows": s.rowTexts(facts), "why-not": whyNotTexts(facts, s.asked, s.now)}
 			if _, told := s.want["settings"]; told {
 				got["settings"] = settingsText(facts, s.now)
@@ -42,7 +42,7 @@ func TestStories(t *testing.T) {
 				got["why"] = whyTexts(facts, s.now)
 			}
 			if *update {
-				s.rewrite(t, got)
+				s.rewriteFiles(t, got)
 				return
 			}
 			require.Equal(t, s.want["facts"], got["facts"], "facts")
@@ -58,8 +58,8 @@ func TestStories(t *testing.T) {
 func TestStoriesInAnyOrder(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, s := range stories(t) {
-		facts := s.facts()
+	for _, s := range readStories(t) {
+		facts := s.observeFacts()
 		want := s.rowTexts(facts)
 		for range 20 {
 			shuffled := append(slices.Clone(facts), facts[:len(facts)/2]...)
@@ -73,13 +73,13 @@ func TestStoriesInAnyOrder(t *testing.T) {
 // there is no new fact, or none with another identity.
 func TestStoriesAgain(t *testing.T) {
 	t.Parallel()
-	for _, s := range stories(t) {
-		first := s.facts()
+	for _, s := range readStories(t) {
+		first := s.observeFacts()
 		ids := map[trail.FactID]bool{}
 		for _, f := range first {
 			ids[f.ID] = true
 		}
-		for name, tr := range map[string]*tracker.Tracker{"new": tracker.New("test"), "resumed": resumed(first)} {
+		for name, tr := range map[string]*tracker.Tracker{"new": tracker.New("test"), "resumed": newResumedTracker(first)} {
 			for _, o := range s.observations {
 				for _, f := range tr.Observe(o) {
 					require.True(t, ids[f.ID], "%s, %s tracker: new fact %s", s.file, name, factText(f))
@@ -93,14 +93,14 @@ func TestStoriesAgain(t *testing.T) {
 // in the end the same facts are there.
 func TestStoriesResumed(t *testing.T) {
 	t.Parallel()
-	for _, s := range stories(t) {
-		want := factTexts(s.facts())
+	for _, s := range readStories(t) {
+		want := factTexts(s.observeFacts())
 		for cut := range s.observations {
 			tr := tracker.New("test")
 			var facts []trail.Fact
 			for i, o := range s.observations {
 				if i == cut {
-					tr = resumed(facts)
+					tr = newResumedTracker(facts)
 					observeEvents(tr, s.observations[:i])
 				}
 				facts = append(facts, tr.Observe(o)...)
@@ -120,8 +120,8 @@ func observeEvents(tr *tracker.Tracker, observations []tracker.Observation) {
 	}
 }
 
-// resumed returns a tracker with the last fact of each aspect of the objects that are not gone, as a store gives them.
-func resumed(facts []trail.Fact) *tracker.Tracker {
+// newResumedTracker returns a tracker with the last fact of each aspect of the objects that are not gone, as a store gives them.
+func newResumedTracker(facts []trail.Fact) *tracker.Tracker {
 	gone := map[string]bool{}
 	last := map[[2]string]trail.Fact{}
 	for _, f := range facts {
@@ -139,8 +139,8 @@ func resumed(facts []trail.Fact) *tracker.Tracker {
 	return tr
 }
 
-// stories reads all stories.
-func stories(t *testing.T) []*story {
+// readStories reads all stories.
+func readStories(t *testing.T) []*story {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(t, err)
@@ -200,7 +200,7 @@ func readStory(t *testing.T, file string) *story {
 	return s
 }
 
-func (s *story) facts() []trail.Fact {
+func (s *story) observeFacts() []trail.Fact {
 	tr := tracker.New("test")
 	var facts []trail.Fact
 	for _, o := range s.observations {
@@ -209,7 +209,7 @@ func (s *story) facts() []trail.Fact {
 	return facts
 }
 
-func (s *story) rewrite(t *testing.T, got map[string]string) {
+func (s *story) rewriteFiles(t *testing.T, got map[string]string) {
 	t.Helper()
 	kept := slices.DeleteFunc(s.archive.Files, func(f txtar.File) bool {
 		return !slices.Contains([]string{"observations", "now", "requesters", "asked"}, f.Name)
@@ -325,7 +325,7 @@ func parseObservation(t *testing.T, file, line string) tracker.Observation {
 		v := l.VMI
 		o := tracker.VMIObservation{
 			Seen: seen, Meta: meta(v.UID, v.Name, v.RV, cmp.Or(v.Created, "00:00")), Node: v.Node, Phase: cmp.Or(v.Phase, "Running"), Strategy: v.Strategy,
-			Mark: v.Mark, EvictionSource: v.Source, PhaseTimes: toldTimes(t, v.Times), Conditions: toldConditions(t, v.Conditions), State: v.State.state(t),
+			Mark: v.Mark, EvictionSource: v.Source, PhaseTimes: toldTimes(t, v.Times), Conditions: toldConditions(t, v.Conditions), State: v.State.newMigrationState(t),
 		}
 		o.DeletionAt = momentOf(t, v.Deleted)
 		return o
@@ -333,7 +333,7 @@ func parseObservation(t *testing.T, file, line string) tracker.Observation {
 		m := l.Migration
 		o := tracker.MigrationObservation{
 			Seen: seen, Meta: meta(m.UID, m.Name, m.RV, m.Created), VMI: m.VMI, Phase: m.Phase, PhaseTimes: toldTimes(t, m.Times),
-			Conditions: toldConditions(t, m.Conditions), State: m.State.state(t), EvacuationNode: m.Evacuation, Evacuation: m.Evacuation != "",
+			Conditions: toldConditions(t, m.Conditions), State: m.State.newMigrationState(t), EvacuationNode: m.Evacuation, Evacuation: m.Evacuation != "",
 			WorkloadUpdate: m.Update, VolumeUpdate: m.Volume, Priority: m.Priority, SendTo: m.SendTo, Receive: m.Receive,
 		}
 		if o.Phase == "" && len(o.PhaseTimes) > 0 {
@@ -473,7 +473,7 @@ func toldConditions(t *testing.T, in map[string]string) []tracker.Condition {
 	return out
 }
 
-func (s *toldState) state(t *testing.T) *tracker.MigrationState {
+func (s *toldState) newMigrationState(t *testing.T) *tracker.MigrationState {
 	t.Helper()
 	if s == nil {
 		return nil
@@ -485,8 +485,8 @@ func (s *toldState) state(t *testing.T) *tracker.MigrationState {
 	}
 }
 
-// short writes a time as stories do.
-func short(at time.Time) string {
+// formatShortTime writes a time as stories do.
+func formatShortTime(at time.Time) string {
 	d := at.Sub(day)
 	switch {
 	case at.IsZero():
@@ -517,5 +517,5 @@ func factText(f trail.Fact) string {
 	if f.Late {
 		late = " late"
 	}
-	return fmt.Sprintf("%s %s/%s %s %s=%q %s%s", short(f.OccurredAt), f.Kind, f.Reason, f.Subject, f.What, f.Value, f.Clock, late)
+	return fmt.Sprintf("%s %s/%s %s %s=%q %s%s", formatShortTime(f.OccurredAt), f.Kind, f.Reason, f.Subject, f.What, f.Value, f.Clock, late)
 }

@@ -31,7 +31,7 @@ func rowTexts(facts []trail.Fact, thresholds trail.Thresholds, now time.Time) st
 func settingsText(facts []trail.Fact, now time.Time) string {
 	var b strings.Builder
 	for _, s := range trail.NewEnv(facts).Settings("test") {
-		fmt.Fprintf(&b, "%s to %s: %s\n", short(s.From), short(s.Until), s.Policy)
+		fmt.Fprintf(&b, "%s to %s: %s\n", formatShortTime(s.From), formatShortTime(s.Until), s.Policy)
 		for _, p := range s.MigrationPolicies {
 			fmt.Fprintf(&b, "  %s\n", p.Name)
 		}
@@ -41,10 +41,10 @@ func settingsText(facts []trail.Fact, now time.Time) string {
 	for _, subject := range slices.SortedFunc(maps.Keys(all), func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) }) {
 		d := all[subject]
 		for _, r := range d.Requests {
-			fmt.Fprintf(&b, "request at %s: %s\n", short(r.RequestedAt), r.Policy)
+			fmt.Fprintf(&b, "request at %s: %s\n", formatShortTime(r.RequestedAt), r.Policy)
 		}
 		for _, e := range d.Evacuations {
-			fmt.Fprintf(&b, "evacuation at %s: %s\n", short(e.MarkedAt), e.Policy)
+			fmt.Fprintf(&b, "evacuation at %s: %s\n", formatShortTime(e.MarkedAt), e.Policy)
 		}
 	}
 	return b.String()
@@ -60,7 +60,7 @@ func whyNotTexts(facts []trail.Fact, asked []string, now time.Time) string {
 			a = c.WhyNot(namespace, vmi)
 		}
 		for _, o := range a.Obstacles {
-			fmt.Fprintf(&b, "[%s %s] ", o.Kind, dash(o.Reason))
+			fmt.Fprintf(&b, "[%s %s] ", o.Kind, formatOrDash(o.Reason))
 		}
 		fmt.Fprintf(&b, "%s\n", a.Paragraph)
 		if a.Advice != "" {
@@ -86,55 +86,55 @@ func whyTexts(facts []trail.Fact, now time.Time) string {
 
 func writeRows(b *strings.Builder, d trail.Derived) {
 	for _, r := range d.Requests {
-		fmt.Fprintf(b, "request for %s on %s/%s: %s to %s by %s, %s (%s, %s), %s, effect %s, repeats %d%s\n", dash(r.Pod), dash(r.VMI), dash(r.Node), short(r.RequestedAt),
-			short(r.AnsweredAt), dash(r.Requester), r.RequesterClass, r.Source, r.Confidence, r.Answer, dash(string(r.Effect)), r.Repeats, requestTail(r))
+		fmt.Fprintf(b, "request for %s on %s/%s: %s to %s by %s, %s (%s, %s), %s, effect %s, repeats %d%s\n", formatOrDash(r.Pod), formatOrDash(r.VMI), formatOrDash(r.Node), formatShortTime(r.RequestedAt),
+			formatShortTime(r.AnsweredAt), formatOrDash(r.Requester), r.RequesterClass, r.Source, r.Confidence, r.Answer, formatOrDash(string(r.Effect)), r.Repeats, requestTail(r))
 	}
 	for _, e := range d.Evacuations {
 		retry := ""
 		if !e.NextRetryAt.IsZero() {
-			retry = ", next retry " + short(e.NextRetryAt)
+			retry = ", next retry " + formatShortTime(e.NextRetryAt)
 		}
 		fmt.Fprintf(b, "evacuation of %s/%s from %s: %s to %s %s, by %s, %s by %s (%s), attempts %d failed %d, fulfilled by %s%s\n", e.VMI, e.VMIUID, e.Node,
-			short(e.MarkedAt), short(e.EndedAt), dash(string(e.Outcome)), e.MarkedBy, e.Trigger, e.RequesterClass, e.Confidence, e.Attempts, e.FailedAttempts, dash(e.FulfilledBy), retry)
+			formatShortTime(e.MarkedAt), formatShortTime(e.EndedAt), formatOrDash(string(e.Outcome)), e.MarkedBy, e.Trigger, e.RequesterClass, e.Confidence, e.Attempts, e.FailedAttempts, formatOrDash(e.FulfilledBy), retry)
 	}
 	for _, m := range d.Migrations {
 		wait := ""
 		if m.WaitReason != "" {
 			wait = strings.TrimRight(fmt.Sprintf(", waits: %s %s", m.WaitReason, m.WaitDetail), " ")
 		}
-		fmt.Fprintf(b, "migration %s of %s/%s: %s (%s), attempt %d, %s -> %s, %s to %s %s %s, %s/%s%s\n", m.Name, m.VMI, dash(m.VMIUID), m.Trigger, m.TriggerConfidence, m.Attempt,
-			dash(m.SourceNode), dash(m.TargetNode), short(m.CreatedAt), short(m.FinishedAt), dash(m.Phase), dash(string(m.Outcome)), dash(string(m.FailureClass)), dash(string(m.FailureReason)), wait+madeBy(m))
+		fmt.Fprintf(b, "migration %s of %s/%s: %s (%s), attempt %d, %s -> %s, %s to %s %s %s, %s/%s%s\n", m.Name, m.VMI, formatOrDash(m.VMIUID), m.Trigger, m.TriggerConfidence, m.Attempt,
+			formatOrDash(m.SourceNode), formatOrDash(m.TargetNode), formatShortTime(m.CreatedAt), formatShortTime(m.FinishedAt), formatOrDash(m.Phase), formatOrDash(string(m.Outcome)), formatOrDash(string(m.FailureClass)), formatOrDash(string(m.FailureReason)), wait+madeBy(m))
 	}
 	for _, p := range d.Placements {
-		fmt.Fprintf(b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s%s\n", p.VMI, p.VMIUID, p.Node, short(p.FromAt), short(p.ToAt), p.ArrivedBy, dash(p.LeftBy), since(", terminating since ", p.TerminatingSince)+placementTail(p))
+		fmt.Fprintf(b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s%s\n", p.VMI, p.VMIUID, p.Node, formatShortTime(p.FromAt), formatShortTime(p.ToAt), p.ArrivedBy, formatOrDash(p.LeftBy), formatTimeAfter(", terminating since ", p.TerminatingSince)+placementTail(p))
 	}
 	for _, x := range d.Decisions {
 		about := ""
 		if x.Verdict == trail.VerdictBlocked && x.Origin == trail.OriginObserved {
-			about = " about " + dash(strings.Join(x.Inputs.Candidates, ", "))
+			about = " about " + formatOrDash(strings.Join(x.Inputs.Candidates, ", "))
 		}
-		fmt.Fprintf(b, "decision on %s: %s %s %s %s, count %d, effective %s until %s, capped %t, %s%s%s\n", dash(x.VMI), short(x.DecidedAt), x.Layer, x.Verdict, x.Reason, x.Count,
-			trail.SpanText(time.Duration(x.Effective)), short(x.Until), x.Capped, x.Model, strings.TrimRight("; "+x.Inputs.Finding, "; "), about)
+		fmt.Fprintf(b, "decision on %s: %s %s %s %s, count %d, effective %s until %s, capped %t, %s%s%s\n", formatOrDash(x.VMI), formatShortTime(x.DecidedAt), x.Layer, x.Verdict, x.Reason, x.Count,
+			trail.SpanText(time.Duration(x.Effective)), formatShortTime(x.Until), x.Capped, x.Model, strings.TrimRight("; "+x.Inputs.Finding, "; "), about)
 	}
 	for _, o := range d.Outages {
-		fmt.Fprintf(b, "outage of %s: %s to %s %s, %s: %s\n", o.Node, short(o.BeganAt), short(o.EndedAt), dash(string(o.EndedBy)), o.Cause, dash(o.Message))
+		fmt.Fprintf(b, "outage of %s: %s to %s %s, %s: %s\n", o.Node, formatShortTime(o.BeganAt), formatShortTime(o.EndedAt), formatOrDash(string(o.EndedBy)), o.Cause, formatOrDash(o.Message))
 	}
 	for _, l := range d.Loops {
-		fmt.Fprintf(b, "loop %s %s of %s on %s: %s to %s %s, %s\n  %s\n", l.Kind, dash(string(l.Path)), dash(l.VMI), dash(l.Node), short(l.OpenedAt), short(l.ClosedAt), dash(string(l.ClosedBy)), strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(l.Counts), "map["), "]"), l.Summary)
+		fmt.Fprintf(b, "loop %s %s of %s on %s: %s to %s %s, %s\n  %s\n", l.Kind, formatOrDash(string(l.Path)), formatOrDash(l.VMI), formatOrDash(l.Node), formatShortTime(l.OpenedAt), formatShortTime(l.ClosedAt), formatOrDash(string(l.ClosedBy)), strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(l.Counts), "map["), "]"), l.Summary)
 	}
 	for _, x := range d.Drains {
-		fmt.Fprintf(b, "drain of %s by %s: %s to %s %s, %d of %d VMs left, last asked for at %s\n", x.Node, x.RequesterClass, short(x.StartedAt), short(x.EndedAt),
-			dash(string(x.Outcome)), x.VMIsLeft, x.VMIsTotal, short(x.LastAskedAt))
+		fmt.Fprintf(b, "drain of %s by %s: %s to %s %s, %d of %d VMs left, last asked for at %s\n", x.Node, x.RequesterClass, formatShortTime(x.StartedAt), formatShortTime(x.EndedAt),
+			formatOrDash(string(x.Outcome)), x.VMIsLeft, x.VMIsTotal, formatShortTime(x.LastAskedAt))
 	}
 	for _, x := range d.Blockers {
-		fmt.Fprintf(b, "left on %s: %s since %s, last asked for at %s: %s, %s; KubeVirt will: %s\n", x.Node, x.VMI, short(x.WaitingSince),
-			short(x.LastAskedAt), x.Blocker, x.Reason, x.Next)
+		fmt.Fprintf(b, "left on %s: %s since %s, last asked for at %s: %s, %s; KubeVirt will: %s\n", x.Node, x.VMI, formatShortTime(x.WaitingSince),
+			formatShortTime(x.LastAskedAt), x.Blocker, x.Reason, x.Next)
 	}
 	for _, g := range d.Gaps {
-		fmt.Fprintf(b, "gap of %s: %s to %s %s\n", g.Source, short(g.OpenedAt), short(g.ClosedAt), g.Cause)
+		fmt.Fprintf(b, "gap of %s: %s to %s %s\n", g.Source, formatShortTime(g.OpenedAt), formatShortTime(g.ClosedAt), g.Cause)
 	}
 	for _, l := range d.Timeline {
-		fmt.Fprintf(b, "%s %s\n", short(l.At), l.Sentence)
+		fmt.Fprintf(b, "%s %s\n", formatShortTime(l.At), l.Sentence)
 	}
 }
 
@@ -143,10 +143,10 @@ func madeBy(m trail.Migration) string {
 	if m.Requester == "" || m.EvacuationID != nil {
 		return ""
 	}
-	return fmt.Sprintf(", by %s, %s%s", m.Requester, m.RequesterClass, sender(m.Impersonator, m.SourceIP))
+	return fmt.Sprintf(", by %s, %s%s", m.Requester, m.RequesterClass, formatSender(m.Impersonator, m.SourceIP))
 }
 
-func sender(impersonator, from string) string {
+func formatSender(impersonator, from string) string {
 	text := ""
 	if impersonator != "" {
 		text += ", impersonated by " + impersonator
@@ -162,12 +162,12 @@ func placementTail(p trail.Placement) string {
 	if !p.EndedBy.ByPlatform() {
 		return ""
 	}
-	return fmt.Sprintf(", ended by %s: %s, %s, %q", p.EndedBy, dash(p.EndedRequester), dash(string(p.EndedRequesterClass)), p.EndedDetail)
+	return fmt.Sprintf(", ended by %s: %s, %s, %q", p.EndedBy, formatOrDash(p.EndedRequester), formatOrDash(string(p.EndedRequesterClass)), p.EndedDetail)
 }
 
 // requestTail returns what only some requests have.
 func requestTail(r trail.EvictionRequest) string {
-	text := sender(r.Impersonator, r.SourceIP)
+	text := formatSender(r.Impersonator, r.SourceIP)
 	if r.RepeatOf != nil {
 		text += ", a repeat"
 	}
@@ -186,12 +186,12 @@ func requestTail(r trail.EvictionRequest) string {
 	return text
 }
 
-// since returns a time after what it says; empty where there is none.
-func since(what string, at time.Time) string {
+// formatTimeAfter returns a time after what it says; empty where there is none.
+func formatTimeAfter(what string, at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return what + short(at)
+	return what + formatShortTime(at)
 }
 
-func dash(s string) string { return cmp.Or(s, "-") }
+func formatOrDash(s string) string { return cmp.Or(s, "-") }

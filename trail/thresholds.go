@@ -63,7 +63,7 @@ type threshold struct {
 	count    *int
 }
 
-func (t *Thresholds) all() []threshold {
+func (t *Thresholds) listThresholds() []threshold {
 	return []threshold{
 		{"failure_recent", &t.FailureRecent, nil}, {"quiet", &t.Quiet, nil}, {"failures", nil, &t.Failures}, {"failing_for", &t.FailingFor, nil},
 		{"return_within", &t.ReturnWithin, nil}, {"returns", nil, &t.Returns}, {"moves", nil, &t.Moves}, {"moves_within", &t.MovesWithin, nil},
@@ -75,7 +75,7 @@ func (t *Thresholds) all() []threshold {
 // Set states one threshold by its name: a duration such as 45m, or a count. It must be positive.
 func (t *Thresholds) Set(name, value string) error {
 	var names []string
-	for _, x := range t.all() {
+	for _, x := range t.listThresholds() {
 		if names = append(names, x.name); x.name != name {
 			continue
 		}
@@ -100,18 +100,18 @@ func (t *Thresholds) Set(name, value string) error {
 // String writes all thresholds of loops as Set takes them.
 func (t Thresholds) String() string {
 	var out []string
-	for _, x := range t.all() {
+	for _, x := range t.listThresholds() {
 		if x.count != nil {
 			out = append(out, fmt.Sprintf("%s=%d", x.name, *x.count))
 		} else {
-			out = append(out, x.name+"="+brief(*x.duration))
+			out = append(out, x.name+"="+formatBriefDuration(*x.duration))
 		}
 	}
 	return strings.Join(out, ", ")
 }
 
-// brief writes a duration without its zero parts: 30m, 6h.
-func brief(d time.Duration) string {
+// formatBriefDuration writes a duration without its zero parts: 30m, 6h.
+func formatBriefDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

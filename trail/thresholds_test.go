@@ -24,7 +24,7 @@ func TestThresholdsAreStatedByName(t *testing.T) {
 	read.Objectives = want.Objectives
 	raw, err := json.Marshal(want)
 	require.NoError(t, err)
-	for _, x := range want.all() {
+	for _, x := range want.listThresholds() {
 		require.Contains(t, string(raw), `"`+x.name+`":`)
 	}
 	require.Contains(t, want.String(), "moves_within=24h, ")

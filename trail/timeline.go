@@ -40,7 +40,7 @@ func vmiLines(facts []Fact, d Derived, lives []*life, requests []*request, env *
 	for i := range d.Evacuations {
 		s.evacuations[d.Evacuations[i].ID] = &d.Evacuations[i]
 	}
-	return byTime(slices.Concat(s.lines(facts), requestLines(requests), decisionLines(d.Decisions), loopLines(d.Loops)))
+	return byTime(slices.Concat(s.renderLines(facts), requestLines(requests), decisionLines(d.Decisions), loopLines(d.Loops)))
 }
 
 // decisionLines returns the decisions about a VM: what begins to hold it back, and what met that. That the time is over
@@ -48,10 +48,10 @@ func vmiLines(facts []Fact, d Derived, lives []*life, requests []*request, env *
 func decisionLines(decisions []Decision) []Line {
 	var out []Line
 	for i := range decisions {
-		if text := decisions[i].sentence(); text != "" {
+		if text := decisions[i].renderSentence(); text != "" {
 			d := decisions[i]
 			out = append(out, Line{
-				EventID: d.ID, At: later(d.DecidedAt, d.toldAt), Kind: KindCooldownDecided, Reason: Reason(d.Reason), Namespace: d.Namespace, VMI: d.VMI,
+				EventID: d.ID, At: maxTime(d.DecidedAt, d.toldAt), Kind: KindCooldownDecided, Reason: Reason(d.Reason), Namespace: d.Namespace, VMI: d.VMI,
 				VMIUID: d.VMIUID, Node: d.Node, Sentence: text,
 			})
 		}
@@ -65,14 +65,14 @@ func loopLines(loops []Loop) []Line {
 	for _, l := range loops {
 		line := Line{
 			EventID: l.ID, At: l.OpenedAt, Kind: KindLoopOpened, Reason: Reason(l.Kind), Namespace: l.Namespace, VMI: l.VMI, VMIUID: l.VMIUID,
-			Node: l.Node, Sentence: l.opening(),
+			Node: l.Node, Sentence: l.renderOpening(),
 		}
 		out = append(out, line)
 		if l.Open() {
 			continue
 		}
 		line.EventID, line.At, line.Kind, line.Reason = hashID("closed", l.ID.String()), l.ClosedAt, KindLoopClosed, Reason(l.ClosedBy)
-		line.Sentence = l.closing()
+		line.Sentence = l.renderClosing()
 		out = append(out, line)
 	}
 	return out
@@ -82,20 +82,20 @@ func loopLines(loops []Loop) []Line {
 func drainLines(drains []Drain) []Line {
 	var out []Line
 	for _, d := range drains {
-		line := Line{EventID: d.ID, At: d.StartedAt, Kind: KindDrainStarted, Reason: Reason(d.RequesterClass), Node: d.Node, Sentence: d.opening()}
+		line := Line{EventID: d.ID, At: d.StartedAt, Kind: KindDrainStarted, Reason: Reason(d.RequesterClass), Node: d.Node, Sentence: d.renderOpening()}
 		out = append(out, line)
 		if d.Outcome == "" {
 			continue
 		}
 		line.EventID, line.At, line.Kind, line.Reason = hashID("ended", d.ID.String()), d.EndedAt, KindDrainEnded, Reason(d.Outcome)
-		line.Sentence = d.closing()
+		line.Sentence = d.renderClosing()
 		out = append(out, line)
 	}
 	return out
 }
 
 // factLines returns the facts of a subject that nothing is derived of.
-func factLines(facts []Fact, env *Env) []Line { return byTime((&speaker{env: env}).lines(facts)) }
+func factLines(facts []Fact, env *Env) []Line { return byTime((&speaker{env: env}).renderLines(facts)) }
 
 func byTime(lines []Line) []Line {
 	slices.SortStableFunc(lines, func(a, b Line) int { return a.At.Compare(b.At) })
@@ -111,7 +111,7 @@ func requestLines(requests []*request) []Line {
 		if fact == nil {
 			continue // the mark tells it
 		}
-		text, repeatedAt := r.sentence(), time.Time{}
+		text, repeatedAt := r.renderSentence(), time.Time{}
 		if r.RepeatOf != nil {
 			if repeated[*r.RepeatOf] {
 				continue
@@ -138,7 +138,7 @@ func gapLines(gaps []Gap) []Line {
 	for _, g := range gaps {
 		text := fmt.Sprintf("From here on %s could not be seen (%s).", g.Source, g.Cause)
 		if !g.ClosedAt.IsZero() {
-			text = fmt.Sprintf("For %s %s could not be seen (%s).", span(g.ClosedAt.Sub(g.OpenedAt)), g.Source, g.Cause)
+			text = fmt.Sprintf("For %s %s could not be seen (%s).", formatSpan(g.ClosedAt.Sub(g.OpenedAt)), g.Source, g.Cause)
 		}
 		out = append(out, Line{EventID: g.ID, At: g.OpenedAt, Kind: KindGapOpened, Reason: g.Cause, Sentence: text})
 	}
@@ -154,10 +154,10 @@ type speaker struct {
 	env         *Env // of a node, made of its own facts
 }
 
-func (s *speaker) lines(facts []Fact) []Line {
+func (s *speaker) renderLines(facts []Fact) []Line {
 	var out []Line
 	for _, f := range facts {
-		text := s.sentence(f)
+		text := s.renderSentence(f)
 		if text == "" {
 			continue
 		}
@@ -189,26 +189,26 @@ func bestTime(f Fact) time.Time {
 	if f.ObservedAt.Before(end) {
 		return f.ObservedAt
 	}
-	return later(f.OccurredAt, end)
+	return maxTime(f.OccurredAt, end)
 }
 
-func (s *speaker) sentence(f Fact) string {
+func (s *speaker) renderSentence(f Fact) string {
 	switch f.Kind {
 	case KindEvacuationMarked:
-		return s.marked(f)
+		return s.renderMarked(f)
 	case KindEvacuationUnmarked:
 		if f.Reason == ReasonMigrated {
-			return s.fulfilled(f)
+			return s.renderFulfilled(f)
 		}
-		return s.cancelled(f)
+		return s.renderCancelled(f)
 	case KindMigrationSeen, KindMigrationPhase, KindMigrationDeletionAsked, KindMigrationGone, KindMigrationCondition:
-		return s.migration(f)
+		return s.renderMigration(f)
 	case KindVMIPlaced:
 		return placedSentence(f)
 	case KindVMIDeletionAsked:
 		return "The VMI is being deleted."
 	case KindVMIEnded:
-		return s.ended(f)
+		return s.renderEnded(f)
 	case KindVMICondition:
 		return conditionSentence(f)
 	case KindAnnotationSet, KindAnnotationCleared:
@@ -216,11 +216,11 @@ func (s *speaker) sentence(f Fact) string {
 	case KindLauncherPod:
 		return podSentence(f)
 	case KindNodeCordoned:
-		return fmt.Sprintf("Node %s was cordoned%s.", f.Node, s.by(f))
+		return fmt.Sprintf("Node %s was cordoned%s.", f.Node, s.formatNodeChanger(f))
 	case KindNodeUncordoned:
-		return fmt.Sprintf("Node %s was uncordoned%s.", f.Node, s.by(f))
+		return fmt.Sprintf("Node %s was uncordoned%s.", f.Node, s.formatNodeChanger(f))
 	case KindNodeTainted:
-		return fmt.Sprintf("Node %s got the taint %s%s.", f.Node, strings.TrimPrefix(f.What, WhatTaint), s.by(f))
+		return fmt.Sprintf("Node %s got the taint %s%s.", f.Node, strings.TrimPrefix(f.What, WhatTaint), s.formatNodeChanger(f))
 	case KindNodeUntainted:
 		return fmt.Sprintf("Node %s lost the taint %s.", f.Node, strings.TrimPrefix(f.What, WhatTaint))
 	case KindNodeNotReady:
@@ -234,7 +234,7 @@ func (s *speaker) sentence(f Fact) string {
 	case KindConfigSeen:
 		return s.configSentence(f)
 	case KindActionRequested:
-		return s.refused(f)
+		return s.renderRefused(f)
 	case KindBlocksObserved:
 		return blocksSentence(f)
 	case KindDeschedulerStarted:
@@ -246,25 +246,25 @@ func (s *speaker) sentence(f Fact) string {
 	return ""
 }
 
-// fulfilled tells that the guest has left, and by which migration where that was no attempt of the evacuation.
-func (s *speaker) fulfilled(f Fact) string {
+// renderFulfilled tells that the guest has left, and by which migration where that was no attempt of the evacuation.
+func (s *speaker) renderFulfilled(f Fact) string {
 	text := fmt.Sprintf("The evacuation from %s is over: the guest has left the node", f.Node)
 	if e := s.ends[f.ID]; e != nil {
 		if m := s.migrations[e.FulfilledBy]; m != nil && !m.isAttemptOf(e.ID) {
-			text += ", by " + m.origin()
+			text += ", by " + m.formatOrigin()
 		}
 	}
 	return text + "."
 }
 
-func (s *speaker) marked(f Fact) string {
+func (s *speaker) renderMarked(f Fact) string {
 	e := s.evacuations[f.ID]
 	if e == nil {
 		return ""
 	}
 	text := fmt.Sprintf("KubeVirt marked it to leave %s.", e.Node)
 	if e.Requester == "" { // else its request has a line of its own
-		text = fmt.Sprintf("KubeVirt accepted to move it away from %s: asked by %s (%s).", e.Node, e.asker(), e.Confidence)
+		text = fmt.Sprintf("KubeVirt accepted to move it away from %s: asked by %s (%s).", e.Node, e.formatRequester(), e.Confidence)
 	}
 	if e.Strategy == StrategyExternal {
 		text += " Its strategy is External: KubeVirt itself will not move it."
@@ -272,52 +272,52 @@ func (s *speaker) marked(f Fact) string {
 	return text
 }
 
-func (s *speaker) migration(f Fact) string {
+func (s *speaker) renderMigration(f Fact) string {
 	m := s.migrations[f.MigrationUID]
 	if m == nil {
 		return ""
 	}
 	switch {
 	case f.Kind == KindMigrationSeen:
-		return fmt.Sprintf("%s was created%s (%s).", upperFirst(m.label()), m.by(), m.cause())
+		return fmt.Sprintf("%s was created%s (%s).", upperFirst(m.formatLabel()), m.formatCreator(), m.formatTrigger())
 	case f.Kind == KindMigrationDeletionAsked && m.goneWithVMI():
-		return fmt.Sprintf("%s deleted %s, whose VMI had been deleted.", cmp.Or(m.AbortedBy, "Somebody"), m.label())
+		return fmt.Sprintf("%s deleted %s, whose VMI had been deleted.", cmp.Or(m.AbortedBy, "Somebody"), m.formatLabel())
 	case m.goneWithVMI() && (f.Value == PhaseFailed || f.Kind == KindMigrationGone && m.Phase != PhaseFailed):
-		return fmt.Sprintf("%s ended because the VMI was deleted.", upperFirst(m.label()))
+		return fmt.Sprintf("%s ended because the VMI was deleted.", upperFirst(m.formatLabel()))
 	case f.Kind == KindMigrationDeletionAsked && m.Outcome == OutcomeAborted:
-		return fmt.Sprintf("%s deleted %s before it was over.", m.whoAborted(), m.label())
+		return fmt.Sprintf("%s deleted %s before it was over.", m.whoAborted(), m.formatLabel())
 	case f.Kind == KindMigrationCondition && f.Value != "":
 		d, _ := f.Detail.(*ConditionDetail)
 		if d == nil || d.Type == ConditionAbortRequested {
 			return ""
 		}
-		return fmt.Sprintf("%s reports %s.", upperFirst(m.label()), strings.TrimSpace(d.Type+" "+d.Message))
+		return fmt.Sprintf("%s reports %s.", upperFirst(m.formatLabel()), strings.TrimSpace(d.Type+" "+d.Message))
 	case f.Kind == KindMigrationGone && f.Late && m.Phase != PhaseFailed && m.AbortedBy != "":
-		return fmt.Sprintf("%s deleted %s before it was over, at %s.", m.whoAborted(), m.label(), clock(m.FinishedAt))
+		return fmt.Sprintf("%s deleted %s before it was over, at %s.", m.whoAborted(), m.formatLabel(), formatClock(m.FinishedAt))
 	case f.Kind == KindMigrationGone && m.FailureReason == CauseEndNotSeen:
-		return fmt.Sprintf("%s is gone; how it ended was not seen.", upperFirst(m.label()))
+		return fmt.Sprintf("%s is gone; how it ended was not seen.", upperFirst(m.formatLabel()))
 	case f.Value == PhaseRunning:
-		return fmt.Sprintf("%s began to move data%s.", upperFirst(m.label()), route(m))
+		return fmt.Sprintf("%s began to move data%s.", upperFirst(m.formatLabel()), formatRoute(m))
 	case f.Value == PhaseSucceeded:
-		return fmt.Sprintf("%s succeeded%s.", upperFirst(m.label()), route(m))
+		return fmt.Sprintf("%s succeeded%s.", upperFirst(m.formatLabel()), formatRoute(m))
 	case f.Value == PhaseFailed:
-		return fmt.Sprintf("%s %s%s: %s.", upperFirst(m.label()), ended(m.Outcome), route(m), m.whyFailed())
+		return fmt.Sprintf("%s %s%s: %s.", upperFirst(m.formatLabel()), formatOutcome(m.Outcome), formatRoute(m), m.whyFailed())
 	}
 	return ""
 }
 
-// by names who changed a node, as far as it is known.
-func (s *speaker) by(change Fact) string {
+// formatNodeChanger names who changed a node, as far as it is known.
+func (s *speaker) formatNodeChanger(change Fact) string {
 	if who := s.env.nodeChangedBy(change); who != nil {
-		return " by " + s.env.actor(who)
+		return " by " + s.env.formatRequester(who)
 	}
 	return ""
 }
 
-func (s *speaker) cancelled(f Fact) string {
+func (s *speaker) renderCancelled(f Fact) string {
 	who := ""
 	if e := s.ends[f.ID]; e != nil {
-		who = by(e.CancelledBy, e.CancelImpersonator)
+		who = formatByUser(e.CancelledBy, e.CancelImpersonator)
 	}
 	return fmt.Sprintf("The evacuation from %s was cancelled%s: the mark is gone and the guest is still there.", f.Node, who)
 }
@@ -327,24 +327,24 @@ func (m *Migration) whoAborted() string {
 	if m.AbortedBy == "" {
 		return "Somebody"
 	}
-	return actor(m.AbortedBy, m.AbortImpersonator, RequesterOther)
+	return formatRequester(m.AbortedBy, m.AbortImpersonator, RequesterOther)
 }
 
-// refused returns what was asked and refused; what was granted shows on the object, with who asked.
-func (s *speaker) refused(f Fact) string {
+// renderRefused returns what was asked and refused; what was granted shows on the object, with who asked.
+func (s *speaker) renderRefused(f Fact) string {
 	d, ok := f.Detail.(*RequestDetail)
 	switch {
-	case !ok || d.accepted() || d.DryRun || f.Kind != KindActionRequested:
+	case !ok || d.isAccepted() || d.DryRun || f.Kind != KindActionRequested:
 		return ""
 	case f.Reason == ReasonMigrationCreated || f.Reason == ReasonMigrateCalled:
-		return fmt.Sprintf("%s asked for a migration%s and was refused%s: %s", s.env.actor(d), named(d.Name), codeText(d.Code), d.Message)
+		return fmt.Sprintf("%s asked for a migration%s and was refused%s: %s", s.env.formatRequester(d), formatName(d.Name), codeText(d.Code), d.Message)
 	case f.Reason == ReasonCancelCalled:
-		return fmt.Sprintf("%s asked to cancel the evacuation and was refused%s: %s", s.env.actor(d), codeText(d.Code), d.Message)
+		return fmt.Sprintf("%s asked to cancel the evacuation and was refused%s: %s", s.env.formatRequester(d), codeText(d.Code), d.Message)
 	}
 	return ""
 }
 
-func named(name string) string {
+func formatName(name string) string {
 	if name == "" {
 		return ""
 	}
@@ -362,10 +362,10 @@ func placedSentence(f Fact) string {
 	}
 }
 
-// ended tells that a VMI ended: by what Kubernetes did to its pod, where that is why.
-func (s *speaker) ended(f Fact) string {
+// renderEnded tells that a VMI ended: by what Kubernetes did to its pod, where that is why.
+func (s *speaker) renderEnded(f Fact) string {
 	if l := lifeOf(s.lives, f.Object.UID); l != nil && f.What != WhatGone && l.ending.cause.ByPlatform() {
-		return l.ending.sentence()
+		return l.ending.renderSentence()
 	}
 	switch f.Reason {
 	case ReasonGuestStopped:
@@ -442,7 +442,7 @@ func readinessSentence(f Fact) string {
 	if d, ok := f.Detail.(*ConditionDetail); ok {
 		o.Message = conditionText(d)
 	}
-	return fmt.Sprintf("Node %s is not ready: %s.", f.Node, o.why())
+	return fmt.Sprintf("Node %s is not ready: %s.", f.Node, o.describeCause())
 }
 
 func eventSentence(f Fact) string {

@@ -122,7 +122,7 @@ func joinReviews(audits, reviews map[string]*Fact) map[*Fact]*Fact {
 		}
 		from := sort.Search(len(inTime), func(i int) bool { return !inTime[i].OccurredAt.Before(a.OccurredAt.Add(-reviewSlack)) })
 		for _, r := range inTime[from:] {
-			apart := outside(r.OccurredAt, a.OccurredAt, d.AnsweredAt)
+			apart := computeDistance(r.OccurredAt, a.OccurredAt, d.AnsweredAt)
 			if apart > reviewSlack {
 				break
 			}
@@ -131,7 +131,7 @@ func joinReviews(audits, reviews map[string]*Fact) map[*Fact]*Fact {
 			}
 		}
 	}
-	for a, r := range nearest(near, taken) {
+	for a, r := range pairNearest(near, taken) {
 		of[a] = r
 	}
 	return of
@@ -146,8 +146,8 @@ type couple[A, B comparable] struct {
 	tie   string // orders what is equal
 }
 
-// nearest pairs one to one, the nearest first. Those of b that are taken are left out, and get taken.
-func nearest[A, B comparable](couples []couple[A, B], taken map[B]bool) map[A]B {
+// pairNearest pairs one to one, the nearest first. Those of b that are taken are left out, and get taken.
+func pairNearest[A, B comparable](couples []couple[A, B], taken map[B]bool) map[A]B {
 	slices.SortFunc(couples, func(x, y couple[A, B]) int {
 		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.apart, y.apart), strings.Compare(x.tie, y.tie))
 	})
@@ -160,8 +160,8 @@ func nearest[A, B comparable](couples []couple[A, B], taken map[B]bool) map[A]B 
 	return out
 }
 
-// outside returns how far a time is outside of an interval; zero within it.
-func outside(at, from, to time.Time) time.Duration {
+// computeDistance returns how far a time is outside of an interval; zero within it.
+func computeDistance(at, from, to time.Time) time.Duration {
 	if to.Before(from) {
 		to = from
 	}

@@ -51,9 +51,9 @@ type attribution struct {
 // attributeMark says who asked for an eviction, from the mark and the node alone: what is known until the request
 // itself is.
 func attributeMark(f Fact, d *MarkDetail, env *Env) attribution {
-	cordoned := env.cordoned(f.Node, f.OccurredAt)
+	cordoned := env.isCordoned(f.Node, f.OccurredAt)
 	fromDescheduler := d != nil && strings.EqualFold(d.Source, "descheduler")
-	marks, known := env.settings(f.OccurredAt).marksSource()
+	marks, known := env.kubevirtSettingsAt(f.OccurredAt).marksSource()
 	switch {
 	case fromDescheduler && !d.Inherited:
 		return attribution{TriggerDescheduler, RequesterDescheduler, ConfidenceAsserted, "annotation kubevirt.io/eviction-source set with the mark"}
@@ -70,8 +70,8 @@ func attributeMark(f Fact, d *MarkDetail, env *Env) attribution {
 	return attribution{TriggerUnknown, RequesterUnknown, ConfidenceUnknown, "nothing seen names the requester"}
 }
 
-// attribute says why each migration exists and who is behind it, and who ended what was ended by hand.
-func attribute(lives []*life, migrations []*migration, facts []Fact, env *Env) {
+// attributeMigrations says why each migration exists and who is behind it, and who ended what was ended by hand.
+func attributeMigrations(lives []*life, migrations []*migration, facts []Fact, env *Env) {
 	for _, l := range lives {
 		for _, e := range l.evacuations {
 			if who := e.cancelledBy(facts); who != nil {
@@ -95,18 +95,18 @@ func attribute(lives []*life, migrations []*migration, facts []Fact, env *Env) {
 			m.Requester, m.RequesterClass, m.Impersonator, m.SourceIP = who.User, env.classOf(who), who.Impersonator, who.SourceIP
 			if a.trigger == TriggerUser {
 				a.confidence, a.evidence = ConfidenceObserved, "audit: "+string(who.Action)
-				if m.RequesterClass.controller() {
+				if m.RequesterClass.isController() {
 					a.trigger = TriggerController
 				}
 			}
 		}
 		m.Trigger, m.TriggerConfidence, m.TriggerEvidence = a.trigger, a.confidence, a.evidence
-		m.abortion(env)
+		m.attributeAbort(env)
 	}
 }
 
-// abortion says who aborted a migration. One that vanished unseen was aborted if somebody deleted it.
-func (m *migration) abortion(env *Env) {
+// attributeAbort says who aborted a migration. One that vanished unseen was aborted if somebody deleted it.
+func (m *migration) attributeAbort(env *Env) {
 	vanished := m.Outcome == "" && m.gone != nil
 	if m.Outcome != OutcomeAborted && !vanished {
 		return

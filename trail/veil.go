@@ -22,21 +22,21 @@ func (c *Cluster) SeenBy(scope Scope) *Cluster {
 		namespace, _ := s.VM()
 		switch {
 		case s.Kind != SubjectVMI:
-			seen.Rows[s] = scope.around(d)
+			seen.Rows[s] = scope.redactNodeRows(d)
 		case scope.Sees(namespace):
 			d.Loops = scope.Loops(d.Loops)
 			seen.Rows[s], seen.facts[s] = d, c.facts[s]
 		default:
 			others++
 			veiled := Subject{SubjectVMI, fmt.Sprintf("/%d", others)} // which is no VM's
-			seen.Rows[veiled], seen.facts[veiled] = d.veiled(), veiledFacts(c.facts[s])
+			seen.Rows[veiled], seen.facts[veiled] = d.redactDetails(), veiledFacts(c.facts[s])
 		}
 	}
 	return seen
 }
 
-// around hides what the rows of a node, or of the cluster as a whole, tell of VMs that are not seen, and of users.
-func (s Scope) around(d Derived) Derived {
+// redactNodeRows hides what the rows of a node, or of the cluster as a whole, tell of VMs that are not seen, and of users.
+func (s Scope) redactNodeRows(d Derived) Derived {
 	out := Derived{Outages: d.Outages, Loops: s.Loops(d.Loops), Drains: s.Drains(d.Drains), Gaps: s.Gaps(d.Gaps)}
 	for _, c := range d.Consequences {
 		if s.Sees(c.Namespace) {
@@ -55,7 +55,7 @@ func (s Scope) around(d Derived) Derived {
 	}
 	out.Timeline = append(loopLines(out.Loops), drainLines(out.Drains)...)
 	for _, l := range d.Timeline {
-		if veiled, told := s.line(l); told {
+		if veiled, told := s.redactLine(l); told {
 			out.Timeline = append(out.Timeline, veiled)
 		}
 	}
@@ -63,8 +63,8 @@ func (s Scope) around(d Derived) Derived {
 	return out
 }
 
-// line returns a line about a node as it may be seen: who changed the node is left out. False where nothing of it may be.
-func (s Scope) line(l Line) (Line, bool) {
+// redactLine returns a line about a node as it may be seen: who changed the node is left out. False where nothing of it may be.
+func (s Scope) redactLine(l Line) (Line, bool) {
 	switch l.Kind {
 	case KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:
 		return l, false // told again, of what is seen of them
@@ -110,11 +110,11 @@ func (s Scope) Loop(l Loop) (Loop, bool) {
 	if !mine && l.Open() {
 		l.Advice = "What holds this up is a VM of another namespace: ask those who run the cluster, who see which."
 	}
-	l.Summary = s.veil(l.Summary)
+	l.Summary = s.redactNames(l.Summary)
 	l.Evidence = slices.Clone(l.Evidence)
 	for i, x := range l.Evidence {
 		if !s.seesVM(x.VMI) && (x.VMI != "" || !about) {
-			l.Evidence[i] = Exhibit{At: x.At, Text: "about " + others(1)}
+			l.Evidence[i] = Exhibit{At: x.At, Text: "about " + formatHiddenVMs(1)}
 		}
 	}
 	return l, true
@@ -150,28 +150,28 @@ const nameOfVM = `[a-z0-9][-a-z0-9.]*/[a-z0-9]+(?:[-.]+[a-z0-9]+)*`
 // namesOfVMs finds names of VMs, and lists of them.
 var namesOfVMs = regexp.MustCompile(nameOfVM + `(?:, ` + nameOfVM + `)*`)
 
-// veil replaces the names of VMs that are not seen by their number.
-func (s Scope) veil(sentence string) string {
+// redactNames replaces the names of VMs that are not seen by their number.
+func (s Scope) redactNames(sentence string) string {
 	return namesOfVMs.ReplaceAllStringFunc(sentence, func(list string) string {
 		names := strings.Split(list, ", ")
 		seen := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !s.seesVM(name) })
 		if hidden := len(names) - len(seen); hidden > 0 {
-			seen = append(seen, others(hidden))
+			seen = append(seen, formatHiddenVMs(hidden))
 		}
 		return strings.Join(seen, ", ")
 	})
 }
 
-// others stands for so many VMs that are not seen.
-func others(n int) string {
+// formatHiddenVMs stands for so many VMs that are not seen.
+func formatHiddenVMs(n int) string {
 	if n == 1 {
 		return "a VM of another namespace"
 	}
 	return fmt.Sprintf("%d VMs of other namespaces", n)
 }
 
-// veiled returns as much of a VM that is not seen as matters to its neighbours: where and when, how often, and how it ended.
-func (d *Derived) veiled() Derived {
+// redactDetails returns as much of a VM that is not seen as matters to its neighbours: where and when, how often, and how it ended.
+func (d *Derived) redactDetails() Derived {
 	var out Derived
 	for _, p := range d.Placements {
 		p := Placement{

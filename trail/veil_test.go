@@ -54,7 +54,7 @@ func TestNamesBecomeNumbers(t *testing.T) {
 		"bank/b.":      "a VM of another namespace.",
 		"From 2026-11-21 00:30:00Z on, lastly: data_plane, libvirt_error": "From 2026-11-21 00:30:00Z on, lastly: data_plane, libvirt_error",
 	} {
-		require.Equal(t, told, mine.veil(said))
+		require.Equal(t, told, mine.redactNames(said))
 	}
 }
 

@@ -41,9 +41,9 @@ const (
 	tellsAfter  = 30 * time.Second // a sample of so soon after a move is of a time before it
 )
 
-// relieves reports whether a migration may have been made because its source was overloaded. A drain, an update of KubeVirt, or a user who moves one VM has
+// canRelieveLoad reports whether a migration may have been made because its source was overloaded. A drain, an update of KubeVirt, or a user who moves one VM has
 // other reasons, and load says nothing about them.
-func (m *Migration) relieves() bool {
+func (m *Migration) canRelieveLoad() bool {
 	if m.EvacuationID == nil {
 		return false
 	}
@@ -57,22 +57,22 @@ type sample struct {
 	after  time.Duration
 }
 
-// excess returns by how much the node was over its threshold, below it where negative. What equals the threshold is not over it.
+// computeExcess returns by how much the node was over its threshold, below it where negative. What equals the threshold is not over it.
 //
 // Source: descheduler pkg/framework/plugins/nodeutilization/nodeutilization.go, isNodeAboveThreshold.
-func (s sample) excess() float64 { return *s.Value - *s.Threshold }
+func (s sample) computeExcess() float64 { return *s.Value - *s.Threshold }
 
 // String returns the numbers.
-func (s sample) String() string { return s.Node + " " + s.was() }
+func (s sample) String() string { return s.Node + " " + s.describeReading() }
 
-// was returns the numbers of a node that was named before.
-func (s sample) was() string {
-	return fmt.Sprintf("was at %s at %s, %s its threshold of %s", percent(*s.Value), clock(s.At), s.side(), percent(*s.Threshold))
+// describeReading returns the numbers of a node that was named before.
+func (s sample) describeReading() string {
+	return fmt.Sprintf("was at %s at %s, %s its threshold of %s", formatPercent(*s.Value), formatClock(s.At), s.formatSide(), formatPercent(*s.Threshold))
 }
 
-// side says on which side of its threshold the node was.
-func (s sample) side() string {
-	if s.excess() > 0 {
+// formatSide says on which side of its threshold the node was.
+func (s sample) formatSide() string {
+	if s.computeExcess() > 0 {
 		return "over"
 	}
 	return "under"
@@ -83,26 +83,26 @@ func (s sample) byDescheduler() bool {
 	return s.Metric == MetricDescheduler || strings.HasPrefix(s.Metric, MetricDescheduler+":")
 }
 
-// cite renders the numbers as the ground of a verdict. What the descheduler acted on was read afterwards: the time is then not that of the value.
-func (s sample) cite() string {
+// renderCitation renders the numbers as the ground of a verdict. What the descheduler acted on was read afterwards: the time is then not that of the value.
+func (s sample) renderCitation() string {
 	if s.Sample != SampleNext {
 		return s.String()
 	}
 	return fmt.Sprintf("the descheduler saw %s at %s, %s its threshold of %s, as its metrics showed when they were read next, at %s",
-		s.Node, percent(*s.Value), s.side(), percent(*s.Threshold), clock(s.At))
+		s.Node, formatPercent(*s.Value), s.formatSide(), formatPercent(*s.Threshold), formatClock(s.At))
 }
 
-// percent writes a ratio.
-func percent(ratio float64) string {
+// formatPercent writes a ratio.
+func formatPercent(ratio float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", 100*ratio), ".0") + " %"
 }
 
-// samples returns the readings of a node that can be compared with a threshold, in the order of their times: of the kinds given, or of all.
-func (m *migration) samples(node string, of func(*LoadDetail) bool, kinds ...LoadSample) []sample {
+// selectSamples returns the readings of a node that can be compared with a threshold, in the order of their times: of the kinds given, or of all.
+func (m *migration) selectSamples(node string, of func(*LoadDetail) bool, kinds ...LoadSample) []sample {
 	var out []sample
 	for _, d := range m.loads {
 		for _, r := range d.Readings {
-			if r.compares() && r.Node == node && node != "" && of(d) && (len(kinds) == 0 || slices.Contains(kinds, r.Sample)) {
+			if r.isComparable() && r.Node == node && node != "" && of(d) && (len(kinds) == 0 || slices.Contains(kinds, r.Sample)) {
 				out = append(out, sample{r, d.Moment, time.Duration(d.After)})
 			}
 		}
@@ -113,20 +113,20 @@ func (m *migration) samples(node string, of func(*LoadDetail) bool, kinds ...Loa
 	return out
 }
 
-// worst returns the sample that is furthest above its threshold, or nearest to it; nil where there is none.
-func worst(all []sample) *sample {
+// findWorstSample returns the sample that is furthest above its threshold, or nearest to it; nil where there is none.
+func findWorstSample(all []sample) *sample {
 	var out *sample
 	for i := range all {
-		if out == nil || all[i].excess() > out.excess() {
+		if out == nil || all[i].computeExcess() > out.computeExcess() {
 			out = &all[i]
 		}
 	}
 	return out
 }
 
-// judge says whether the migration was needed and what came of it.
-func (m *migration) judge() {
-	if !m.relieves() {
+// evaluateVerdict says whether the migration was needed and what came of it.
+func (m *migration) evaluateVerdict() {
+	if !m.canRelieveLoad() {
 		return
 	}
 	if m.evacuation != nil {
@@ -147,7 +147,7 @@ func (m *migration) judge() {
 // otherwise.
 func (m *migration) judgeNeed() *sample {
 	var before, acted, known, measured []sample // known: before and acted, in the order of their times
-	for _, s := range m.samples(m.SourceNode, func(d *LoadDetail) bool { return d.Moment == MomentRequest || d.Moment == MomentAttempt }) {
+	for _, s := range m.selectSamples(m.SourceNode, func(d *LoadDetail) bool { return d.Moment == MomentRequest || d.Moment == MomentAttempt }) {
 		switch {
 		case s.Sample == SampleLastOver:
 			m.LastOverAt = s.At
@@ -162,23 +162,23 @@ func (m *migration) judgeNeed() *sample {
 	lastOverAt := m.LastOverAt
 	m.LastOverAt = time.Time{}
 	if cited := cmp.Or(lastOver(before, MomentRequest), lastOver(before), lastOver(known)); cited != nil {
-		m.Need, m.NeedBecause = Needed, cited.cite()
+		m.Need, m.NeedBecause = Needed, cited.renderCitation()
 		return lastOver(known)
 	}
-	start, after := cmp.Or(worst(before), worst(acted)), worst(measured)
+	start, after := cmp.Or(findWorstSample(before), findWorstSample(acted)), findWorstSample(measured)
 	switch {
 	case start == nil && after == nil:
 		m.Need, m.NeedBecause = NeedUnknown, m.unknownLoad(m.SourceNode)
 	case start == nil:
 		m.Need, m.NeedBecause = NeedUnknown, fmt.Sprintf("of %s nothing is known from before it began", m.SourceNode)
-	case after != nil && after.excess() > 0:
-		m.Need, m.NeedBecause = NeedUnknown, fmt.Sprintf("%s; after it had begun it %s", start.cite(), after.was())
+	case after != nil && after.computeExcess() > 0:
+		m.Need, m.NeedBecause = NeedUnknown, fmt.Sprintf("%s; after it had begun it %s", start.renderCitation(), after.describeReading())
 	case after == nil && len(acted) == 0:
-		m.Need, m.NeedBecause = NeedUnknown, fmt.Sprintf("%s, and what the descheduler acted on was not seen", start.cite())
+		m.Need, m.NeedBecause = NeedUnknown, fmt.Sprintf("%s, and what the descheduler acted on was not seen", start.renderCitation())
 	default:
-		m.Need, m.NeedBecause, m.LastOverAt = NotNeeded, start.cite(), lastOverAt
+		m.Need, m.NeedBecause, m.LastOverAt = NotNeeded, start.renderCitation(), lastOverAt
 		if !lastOverAt.IsZero() {
-			m.NeedBecause += fmt.Sprintf("; it was last over it at %s", clock(lastOverAt))
+			m.NeedBecause += fmt.Sprintf("; it was last over it at %s", formatClock(lastOverAt))
 		}
 	}
 	return start
@@ -187,7 +187,7 @@ func (m *migration) judgeNeed() *sample {
 // lastOver returns the latest sample that is over its threshold, of the moments given, or of all; nil where none is. all are in the order of their times.
 func lastOver(all []sample, of ...LoadMoment) *sample {
 	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].excess() > 0 && (len(of) == 0 || slices.Contains(of, all[i].moment)) {
+		if all[i].computeExcess() > 0 && (len(of) == 0 || slices.Contains(of, all[i].moment)) {
 			return &all[i]
 		}
 	}
@@ -205,23 +205,23 @@ func (m *migration) judgeBenefit(start *sample) {
 		}
 	}
 	after := func(d *LoadDetail) bool { return d.Moment == MomentAfter }
-	target := m.samples(m.TargetNode, after)
-	peak := worst(slices.DeleteFunc(slices.Clone(target), func(s sample) bool { return s.At.Sub(m.ended()) > arrivalShows }))
-	if peak != nil && peak.excess() > 0 {
+	target := m.selectSamples(m.TargetNode, after)
+	peak := findWorstSample(slices.DeleteFunc(slices.Clone(target), func(s sample) bool { return s.At.Sub(m.bestEndTime()) > arrivalShows }))
+	if peak != nil && peak.computeExcess() > 0 {
 		before := m.targetBefore()
 		switch {
 		case before == nil:
 			m.Benefit, m.BenefitBecause = BenefitUnknown, fmt.Sprintf("%s; how it was before the guest came is not known", peak)
-		case before.excess() > 0:
-			m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("%s, before the guest came; then it %s", before, peak.was())
+		case before.computeExcess() > 0:
+			m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("%s, before the guest came; then it %s", before, peak.describeReading())
 		default:
-			m.Benefit, m.BenefitBecause = Harmed, fmt.Sprintf("%s; after the guest had come it %s", before, peak.was())
+			m.Benefit, m.BenefitBecause = Harmed, fmt.Sprintf("%s; after the guest had come it %s", before, peak.describeReading())
 		}
 		return
 	}
 	var end *sample
 	if last != nil {
-		end = worst(m.samples(m.SourceNode, func(d *LoadDetail) bool { return d.After == last.After && after(d) }, SampleBefore))
+		end = findWorstSample(m.selectSamples(m.SourceNode, func(d *LoadDetail) bool { return d.After == last.After && after(d) }, SampleBefore))
 	}
 	switch {
 	case m.Need == NeedUnknown:
@@ -231,19 +231,19 @@ func (m *migration) judgeBenefit(start *sample) {
 		if end != nil {
 			m.BenefitBecause = m.unknownLoad(m.TargetNode)
 		}
-	case end.At.Sub(m.ended()) < tellsAfter:
+	case end.At.Sub(m.bestEndTime()) < tellsAfter:
 		m.Benefit, m.BenefitBecause = BenefitUnknown, "its nodes were not looked at long enough after it"
 	case m.Need == NotNeeded:
-		m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("there was nothing to relieve: %s", start.cite())
-	case end.excess() <= 0 || end.excess() <= (1-leastRelief)*start.excess():
-		m.Benefit, m.BenefitBecause = Helped, fmt.Sprintf("%s; %s after the move it %s", start.cite(), span(end.At.Sub(m.ended())), end.was())
+		m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("there was nothing to relieve: %s", start.renderCitation())
+	case end.computeExcess() <= 0 || end.computeExcess() <= (1-leastRelief)*start.computeExcess():
+		m.Benefit, m.BenefitBecause = Helped, fmt.Sprintf("%s; %s after the move it %s", start.renderCitation(), formatSpan(end.At.Sub(m.bestEndTime())), end.describeReading())
 	default:
-		m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("%s; %s after the move it still %s", start.cite(), span(end.At.Sub(m.ended())), end.was())
+		m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("%s; %s after the move it still %s", start.renderCitation(), formatSpan(end.At.Sub(m.bestEndTime())), end.describeReading())
 	}
 }
 
-// tell says in a sentence or two whether the migration was needed and what came of it; empty where neither is known.
-func (m *Migration) tell() string {
+// describeVerdict says in a sentence or two whether the migration was needed and what came of it; empty where neither is known.
+func (m *Migration) describeVerdict() string {
 	var text []string
 	switch m.Need {
 	case Needed:
@@ -266,14 +266,14 @@ func (m *Migration) tell() string {
 	return strings.Join(text, " ")
 }
 
-// needless tells in a loop's summary that the attempt which ended it was not needed any more; empty where it was, or is not known.
-func (m *Migration) needless() string {
+// describeNeedlessMove tells in a loop's summary that the attempt which ended it was not needed any more; empty where it was, or is not known.
+func (m *Migration) describeNeedlessMove() string {
 	if m.Need != NotNeeded || m.Outcome != OutcomeSucceeded {
 		return ""
 	}
 	text := fmt.Sprintf("Attempt %d then moved it without need", m.Attempt)
 	if !m.LastOverAt.IsZero() {
-		text += fmt.Sprintf(", %s after %s was last over its threshold", span(m.SchedulingAt.Sub(m.LastOverAt)), m.SourceNode)
+		text += fmt.Sprintf(", %s after %s was last over its threshold", formatSpan(m.SchedulingAt.Sub(m.LastOverAt)), m.SourceNode)
 	}
 	if m.Benefit == Harmed {
 		text += fmt.Sprintf("; %s went over its own", m.TargetNode)
@@ -283,9 +283,9 @@ func (m *Migration) needless() string {
 
 // targetBefore returns the last sample of the target from before the guest came; nil where none is known.
 func (m *migration) targetBefore() *sample {
-	all := m.samples(m.TargetNode, func(d *LoadDetail) bool { return d.Moment != MomentAfter })
+	all := m.selectSamples(m.TargetNode, func(d *LoadDetail) bool { return d.Moment != MomentAfter })
 	for i := len(all) - 1; i >= 0; i-- {
-		if !all[i].At.After(m.ended()) {
+		if !all[i].At.After(m.bestEndTime()) {
 			return &all[i]
 		}
 	}
@@ -294,7 +294,7 @@ func (m *migration) targetBefore() *sample {
 
 // tellsOf reports whether the load of a node is known that can be compared with a threshold.
 func (d *LoadDetail) tellsOf(node string) bool {
-	return slices.ContainsFunc(d.Readings, func(r Reading) bool { return r.compares() && r.Node == node })
+	return slices.ContainsFunc(d.Readings, func(r Reading) bool { return r.isComparable() && r.Node == node })
 }
 
 // unknownLoad says why nothing can be said that rests on the load of a node.

@@ -99,7 +99,7 @@ func TestVerdict(t *testing.T) {
 			if c.change != nil {
 				c.change(m)
 			}
-			m.judge()
+			m.evaluateVerdict()
 			require.Equal(t, c.need, m.Need, m.NeedBecause)
 			require.Equal(t, c.benefit, m.Benefit, m.BenefitBecause)
 			require.Contains(t, m.NeedBecause+"; "+m.BenefitBecause, c.because)

@@ -32,7 +32,7 @@ type MarkDetail struct {
 	GuestNode string `json:"guest_node,omitempty"`
 }
 
-func (*MarkDetail) detail() {}
+func (*MarkDetail) isDetail() {}
 
 // ConditionDetail is a condition as it was seen.
 type ConditionDetail struct {
@@ -42,7 +42,7 @@ type ConditionDetail struct {
 	Message string `json:"message,omitempty"`
 }
 
-func (*ConditionDetail) detail() {}
+func (*ConditionDetail) isDetail() {}
 
 // VMIDetail is what a placement or an end of a VMI knows beyond its node.
 type VMIDetail struct {
@@ -53,4 +53,4 @@ type VMIDetail struct {
 	Strategy     string    `json:"strategy,omitempty"`
 }
 
-func (*VMIDetail) detail() {}
+func (*VMIDetail) isDetail() {}

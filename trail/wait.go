@@ -66,8 +66,8 @@ type Slot struct {
 	To           time.Time // zero while it runs
 }
 
-// slot returns the time in which a migration counts against the limits; false where it does not.
-func (m Migration) slot() (Slot, bool) {
+// newSlot returns the time in which a migration counts against the limits; false where it does not.
+func (m Migration) newSlot() (Slot, bool) {
 	return Slot{m.UID, m.SourceNode, m.SchedulingAt, m.FinishedAt}, !m.SchedulingAt.IsZero()
 }
 
@@ -89,24 +89,24 @@ func explainWaits(lives []*life, migrations []*migration, pods map[string]*launc
 	all := slices.Collect(maps.Values(pods))
 	for i, m := range migrations {
 		from, to := m.CreatedAt, m.tookSlot()
-		if m.decentralized() {
+		if m.isDecentralized() {
 			continue // its halves wait for each other
 		}
 		m.waited.goesOn = to.IsZero() && m.FinishedAt.IsZero()
 		if to = cmp.Or(to, m.FinishedAt); m.waited.goesOn {
-			to = later(from, now.now)
+			to = maxTime(from, now.now)
 		} else if m.SchedulingAt.IsZero() && m.Outcome == OutcomeSucceeded {
 			continue // when it got its target pod was not seen
 		}
-		if !now.reached(from.Add(waitNoticed)) || to.Sub(from) < waitNoticed {
+		if !now.hasReached(from.Add(waitNoticed)) || to.Sub(from) < waitNoticed {
 			continue
 		}
 		w := &waiting{m: m, life: lifeOf(lives, m.VMIUID), pods: aliveWithin(all, from, to, m.waited.goesOn), before: migrations[:i]}
-		m.waited.spans = m.waited.divide(interval{from, to}, w)
+		m.waited.spans = m.waited.splitByReason(interval{from, to}, w)
 		if m.waited.goesOn {
 			w.wakeAt(now)
 		}
-		m.WaitReason, m.WaitDetail = m.waited.verdict()
+		m.WaitReason, m.WaitDetail = m.waited.mainReason()
 	}
 }
 
@@ -118,27 +118,27 @@ func explainStalls(migrations []*migration, env *Env, now *moment) {
 		if m.TargetNode == "" || from.IsZero() {
 			continue
 		}
-		for _, o := range env.outages(m.TargetNode) {
-			begin, end := later(from, o.BeganAt), earliest(m.FinishedAt, o.EndedAt)
-			if !o.grounds() && !m.RunningAt.IsZero() { // its pod runs
+		for _, o := range env.findOutages(m.TargetNode) {
+			begin, end := maxTime(from, o.BeganAt), minNonZeroTime(m.FinishedAt, o.EndedAt)
+			if !o.blocksMigration() && !m.RunningAt.IsZero() { // its pod runs
 				continue
 			}
-			goesOn := m.FinishedAt.IsZero() && (o.EndedAt.IsZero() || !now.reached(o.EndedAt))
+			goesOn := m.FinishedAt.IsZero() && (o.EndedAt.IsZero() || !now.hasReached(o.EndedAt))
 			if goesOn {
 				end = now.now
 			}
-			if !now.reached(begin) || begin.After(end) || m.FinishedAt.IsZero() && !goesOn {
+			if !now.hasReached(begin) || begin.After(end) || m.FinishedAt.IsZero() && !goesOn {
 				continue
 			}
 			m.waited.goesOn = goesOn
-			m.waited.spans = append(m.waited.spans, waitSpan{interval{begin, end}, WaitTargetNode, o.since()})
-			m.WaitReason, m.WaitDetail = m.waited.verdict()
+			m.waited.spans = append(m.waited.spans, waitSpan{interval{begin, end}, WaitTargetNode, o.describePeriod()})
+			m.WaitReason, m.WaitDetail = m.waited.mainReason()
 		}
 	}
 }
 
-// stalled reports whether the migration goes on and its target pod is on a node that is not ready.
-func (m *Migration) stalled() bool { return m.FinishedAt.IsZero() && m.WaitReason == WaitTargetNode }
+// isStalled reports whether the migration goes on and its target pod is on a node that is not ready.
+func (m *Migration) isStalled() bool { return m.FinishedAt.IsZero() && m.WaitReason == WaitTargetNode }
 
 // aliveWithin returns the pods that were there at some time of a stretch or, where that goes on, come after.
 func aliveWithin(pods []*launcher, from, to time.Time, goesOn bool) []*launcher {
@@ -151,8 +151,8 @@ func aliveWithin(pods []*launcher, from, to time.Time, goesOn bool) []*launcher 
 	return out
 }
 
-// decentralized returns the halves of a migration between clusters or namespaces.
-func (m *migration) decentralized() bool { return m.spec.SendTo != "" || m.spec.Receive != "" }
+// isDecentralized returns the halves of a migration between clusters or namespaces.
+func (m *migration) isDecentralized() bool { return m.spec.SendTo != "" || m.spec.Receive != "" }
 
 // tookSlot returns the time at which the migration got its target pod: its first phase past Pending. Zero where it has none.
 func (m *migration) tookSlot() time.Time {
@@ -174,14 +174,14 @@ type waiting struct {
 
 // waitReasons tells why a migration waits, from where its reason may have changed.
 type waitReasons interface {
-	changes() []time.Time // in any order
+	changeTimes() []time.Time // in any order
 	reasonAt(t time.Time) (WaitReason, string)
 }
 
-// divide tells, for each part of the time, why the migration waited; while it waits, also for the moment itself.
-func (w waited) divide(whole interval, by waitReasons) []waitSpan {
+// splitByReason tells, for each part of the time, why the migration waited; while it waits, also for the moment itself.
+func (w waited) splitByReason(whole interval, by waitReasons) []waitSpan {
 	times := []time.Time{whole.from}
-	for _, t := range by.changes() {
+	for _, t := range by.changeTimes() {
 		if t.After(whole.from) && (t.Before(whole.to) || t.Equal(whole.to) && w.goesOn) {
 			times = append(times, t)
 		}
@@ -199,8 +199,8 @@ func (w waited) divide(whole interval, by waitReasons) []waitSpan {
 	return spans
 }
 
-// changes returns the times at which the reason may change.
-func (w *waiting) changes() []time.Time {
+// changeTimes returns the times at which the reason may change.
+func (w *waiting) changeTimes() []time.Time {
 	out := []time.Time{w.m.deletedAt, w.backoffUntil()}
 	for _, f := range w.m.conditions {
 		out = append(out, f.OccurredAt)
@@ -213,14 +213,14 @@ func (w *waiting) changes() []time.Time {
 
 // wakeAt notes when time alone changes the reason: when a backoff ends, or where a clock of the cluster is before ours.
 func (w *waiting) wakeAt(now *moment) {
-	for _, t := range w.changes() {
-		now.reached(t)
+	for _, t := range w.changeTimes() {
+		now.hasReached(t)
 	}
 }
 
 func (w *waiting) reasonAt(t time.Time) (WaitReason, string) {
 	if at := w.m.deletedAt; !at.IsZero() && !t.Before(at) {
-		return WaitDeleting, "deleted at " + clock(at) + ", its finalizer stays"
+		return WaitDeleting, "deleted at " + formatClock(at) + ", its finalizer stays"
 	}
 	for _, c := range waitConditions {
 		if text, on := w.m.conditionAt(c.condition, t); on {
@@ -228,9 +228,9 @@ func (w *waiting) reasonAt(t time.Time) (WaitReason, string) {
 		}
 	}
 	if until := w.backoffUntil(); t.Before(until) {
-		return WaitBackoff, "not before " + clock(until)
+		return WaitBackoff, "not before " + formatClock(until)
 	}
-	if pod := w.leftover(t); pod != "" {
+	if pod := w.findLeftoverPod(t); pod != "" {
 		return WaitLeftoverPods, "pod " + pod
 	}
 	return WaitQueued, ""
@@ -258,8 +258,8 @@ func (m *migration) wasDeleted(at time.Time) bool {
 	return !m.deletedAt.IsZero() && !m.deletedAt.After(at) || m.gone != nil && !m.goneAt.After(at)
 }
 
-// leftover names a pod that keeps KubeVirt from making another: more than the guest's own is alive. Empty where none does.
-func (w *waiting) leftover(t time.Time) string {
+// findLeftoverPod names a pod that keeps KubeVirt from making another: more than the guest's own is alive. Empty where none does.
+func (w *waiting) findLeftoverPod(t time.Time) string {
 	if w.life == nil {
 		return ""
 	}
@@ -293,8 +293,8 @@ func (m *migration) conditionAt(typ string, t time.Time) (text string, on bool) 
 	return text, on
 }
 
-// verdict returns the reason for which it waits now or, once it waits no more, for which it waited longest.
-func (w waited) verdict() (WaitReason, string) {
+// mainReason returns the reason for which it waits now or, once it waits no more, for which it waited longest.
+func (w waited) mainReason() (WaitReason, string) {
 	if len(w.spans) == 0 {
 		return "", ""
 	}
@@ -339,24 +339,24 @@ func (d *Derived) ExplainQueue(slots []Slot, env *Env) {
 		for i, s := range m.waited.spans {
 			if s.reason == WaitQueued {
 				if m.waited.goesOn && i == len(m.waited.spans)-1 {
-					d.NextAt = queue{m, slots, env}.next(s.to, d.NextAt)
+					d.NextAt = queue{m, slots, env}.nextChange(s.to, d.NextAt)
 				}
-				spans = append(spans, m.waited.divide(s.interval, queue{m, meeting(slots, s.interval), env})...)
+				spans = append(spans, m.waited.splitByReason(s.interval, queue{m, findOverlappingSlots(slots, s.interval), env})...)
 			} else {
 				spans = append(spans, s)
 			}
 		}
 		if spans != nil {
-			m.WaitReason, m.WaitDetail = waited{m.waited.goesOn, spans}.verdict()
+			m.WaitReason, m.WaitDetail = waited{m.waited.goesOn, spans}.mainReason()
 		}
 	}
 }
 
-// meeting returns the slots that were held at some moment of a time: of a busy cluster's, a few.
-func meeting(slots []Slot, time interval) []Slot {
+// findOverlappingSlots returns the slots that were held at some moment of a time: of a busy cluster's, a few.
+func findOverlappingSlots(slots []Slot, time interval) []Slot {
 	var out []Slot
 	for _, s := range slots {
-		if time.meets(interval{s.From, s.To}) {
+		if time.overlaps(interval{s.From, s.To}) {
 			out = append(out, s)
 		}
 	}
@@ -370,16 +370,16 @@ type queue struct {
 	env   *Env
 }
 
-// next returns the first time after now at which a slot begins or ends, or another if that comes before.
-func (q queue) next(now, next time.Time) time.Time {
+// nextChange returns the first time after now at which a slot begins or ends, or another if that comes before.
+func (q queue) nextChange(now, next time.Time) time.Time {
 	m := moment{now, next}
-	for _, t := range q.changes() {
-		m.reached(t)
+	for _, t := range q.changeTimes() {
+		m.hasReached(t)
 	}
 	return m.next
 }
 
-func (q queue) changes() []time.Time {
+func (q queue) changeTimes() []time.Time {
 	out := make([]time.Time, 0, 2*len(q.slots))
 	for _, slot := range q.slots {
 		out = append(out, slot.From, slot.To)
@@ -390,7 +390,7 @@ func (q queue) changes() []time.Time {
 func (q queue) reasonAt(t time.Time) (WaitReason, string) {
 	all, outbound := 0, 0
 	for _, s := range q.slots {
-		if s.MigrationUID == q.m.UID || !(interval{s.From, s.To}).holds(t) {
+		if s.MigrationUID == q.m.UID || !(interval{s.From, s.To}).containsTime(t) {
 			continue
 		}
 		all++
@@ -398,7 +398,7 @@ func (q queue) reasonAt(t time.Time) (WaitReason, string) {
 			outbound++
 		}
 	}
-	perCluster, perNode := q.env.settings(t).limits()
+	perCluster, perNode := q.env.kubevirtSettingsAt(t).parallelLimits()
 	switch {
 	case all >= perCluster:
 		return WaitClusterLimit, fmt.Sprintf("%d of %d migrations of the cluster under way", all, perCluster)
@@ -408,8 +408,8 @@ func (q queue) reasonAt(t time.Time) (WaitReason, string) {
 	return WaitQueued, fmt.Sprintf("%d of %d migrations of the cluster and %d of %d from %s under way", all, perCluster, outbound, perNode, q.m.SourceNode)
 }
 
-// limits returns how many migrations may run at once in the cluster, and leave one node.
-func (s KubeVirtSettings) limits() (perCluster, perNode int) {
+// parallelLimits returns how many migrations may run at once in the cluster, and leave one node.
+func (s KubeVirtSettings) parallelLimits() (perCluster, perNode int) {
 	perCluster, perNode = defaultPerCluster, defaultOutboundPerNode
 	if s.ParallelPerCluster != nil {
 		perCluster = int(*s.ParallelPerCluster)

@@ -17,17 +17,17 @@ func (c *Cluster) WhyNode(name string) Answer {
 	text := []string{"Nobody was seen to drain it."}
 	if n := len(d.Drains); n > 0 {
 		last := d.Drains[n-1]
-		text, from = last.story(c.Now), last.StartedAt
+		text, from = last.renderStory(c.Now), last.StartedAt
 	}
-	there := len(c.on(name))
-	text = append(text, c.evacuatedFrom(name, from), fmt.Sprintf("%s %s there now.", plural(there, "VM"), isOrAre(there)))
+	there := len(c.findNodeGuests(name))
+	text = append(text, c.evacuatedFrom(name, from), fmt.Sprintf("%s %s there now.", formatCount(there, "VM"), isOrAre(there)))
 	for _, l := range d.Loops {
 		switch {
 		case l.Open():
-			text = append(text, fmt.Sprintf("There is a %s since %s: %s", l.Name(), clock(l.OpenedAt), l.Summary))
+			text = append(text, fmt.Sprintf("There is a %s since %s: %s", l.Name(), formatClock(l.OpenedAt), l.Summary))
 			a.Advice = cmp.Or(a.Advice, l.Advice)
 		case !l.ClosedAt.Before(from) && l.ClosedBy != LoopBecameDualRetry:
-			text = append(text, fmt.Sprintf("From %s to %s there was a %s: %s", clock(l.OpenedAt), clock(l.ClosedAt), l.Name(), l.Summary))
+			text = append(text, fmt.Sprintf("From %s to %s there was a %s: %s", formatClock(l.OpenedAt), formatClock(l.ClosedAt), l.Name(), l.Summary))
 		}
 	}
 	a.Paragraph = name + ": " + strings.Join(nonEmpty(text), " ")
@@ -39,14 +39,14 @@ func (c *Cluster) WhyNode(name string) Answer {
 	return a
 }
 
-// story returns a drain: who began it, and how far it is or how it ended.
-func (d Drain) story(now time.Time) []string {
-	began := fmt.Sprintf("At %s %s %s", clock(d.StartedAt), d.who(), d.begun())
+// renderStory returns a drain: who began it, and how far it is or how it ended.
+func (d Drain) renderStory(now time.Time) []string {
+	began := fmt.Sprintf("At %s %s %s", formatClock(d.StartedAt), d.formatRequester(), d.describeStart())
 	if d.Outcome == "" {
-		lasts := span(now.Sub(d.StartedAt))
-		return []string{began, fmt.Sprintf("It goes on: %d of %s %s left after %s.", d.VMIsLeft, plural(d.VMIsTotal, "VM"), isOrAre(d.VMIsLeft), lasts)}
+		lasts := formatSpan(now.Sub(d.StartedAt))
+		return []string{began, fmt.Sprintf("It goes on: %d of %s %s left after %s.", d.VMIsLeft, formatCount(d.VMIsTotal, "VM"), isOrAre(d.VMIsLeft), lasts)}
 	}
-	return []string{began, d.closing()}
+	return []string{began, d.renderClosing()}
 }
 
 // evacuatedFrom counts the evacuations from a node that began at a time or later, by how they ended; empty where there were none.
@@ -75,5 +75,5 @@ func (c *Cluster) evacuatedFrom(node string, from time.Time) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, of.text))
 		}
 	}
-	return fmt.Sprintf("Since %s KubeVirt marked %s to leave it: %s.", clock(from), plural(all, "VM"), strings.Join(parts, ", "))
+	return fmt.Sprintf("Since %s KubeVirt marked %s to leave it: %s.", formatClock(from), formatCount(all, "VM"), strings.Join(parts, ", "))
 }

@@ -79,20 +79,20 @@ type NotAnswer struct {
 // WhyNot answers what keeps a VM from moving: each thing that is in its way, the most telling first.
 func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
 	s := standing{Cluster: c, d: c.VM(namespace, vmi), namespace: namespace, vmi: vmi}
-	a := NotAnswer{Namespace: namespace, VMI: vmi, Node: s.where(), AsOf: c.Now, Obstacles: s.obstacles()}
+	a := NotAnswer{Namespace: namespace, VMI: vmi, Node: s.currentNode(), AsOf: c.Now, Obstacles: s.findObstacles()}
 	text := make([]string, 0, len(a.Obstacles)+2)
 	for _, o := range a.Obstacles {
 		text = append(text, upperFirst(o.Text)+".")
 	}
-	text = append(nonEmpty([]string{s.d.lately(c.Now)}), text...)
+	text = append(nonEmpty([]string{s.d.describeRecentShutdown(c.Now)}), text...)
 	loops, advice := c.tellLoops(namespace, vmi, c.Now)
-	text = append(append(text, s.drains()...), loops...)
-	a.Paragraph = fmt.Sprintf("%s/%s%s: %s", namespace, vmi, on(a.Node), strings.Join(text, " "))
-	if o := c.outage(a.Node); o != nil {
+	text = append(append(text, s.describeDrains()...), loops...)
+	a.Paragraph = fmt.Sprintf("%s/%s%s: %s", namespace, vmi, formatOnNode(a.Node), strings.Join(text, " "))
+	if o := c.findOpenOutage(a.Node); o != nil {
 		a.Outage, advice = *o, adviceOutage(a.Node)
 	}
-	a.Advice = cmp.Or(advice, s.advice(a.Obstacles))
-	a.Rests = c.rests(earliest(s.since(), earliest(c.loopsSince(c.LoopsOf(namespace, vmi)), c.drainsSince(a.Node))))
+	a.Advice = cmp.Or(advice, s.renderAdvice(a.Obstacles))
+	a.Rests = c.newRests(minNonZeroTime(s.obstructedSince(), minNonZeroTime(c.loopsSince(c.LoopsOf(namespace, vmi)), c.drainsSince(a.Node))))
 	return a
 }
 
@@ -101,10 +101,10 @@ func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
 func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	a := NotAnswer{Node: name, AsOf: c.Now}
 	var text []string
-	vms := c.on(name)
-	if o := c.outage(name); o != nil {
+	vms := c.findNodeGuests(name)
+	if o := c.findOpenOutage(name); o != nil {
 		a.Outage, a.Advice = *o, adviceOutage(name)
-		text = append(text, "it "+o.state(c.Now)+terminating(vms))
+		text = append(text, "it "+o.describeState(c.Now)+describeTerminatingPods(vms))
 	}
 	for _, d := range c.Node(name).Drains {
 		if d.Outcome == "" {
@@ -113,10 +113,10 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	}
 	count := map[ObstacleKind]int{}
 	var order []ObstacleKind
-	since := earliest(c.loopsSince(c.Node(name).Loops), c.drainsSince(name))
+	since := minNonZeroTime(c.loopsSince(c.Node(name).Loops), c.drainsSince(name))
 	for _, vm := range vms {
-		since = earliest(since, vm.since())
-		o := vm.obstacles()[0]
+		since = minNonZeroTime(since, vm.obstructedSince())
+		o := vm.findObstacles()[0]
 		if count[o.Kind] == 0 {
 			order = append(order, o.Kind)
 		}
@@ -132,7 +132,7 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 		for _, k := range order {
 			parts = append(parts, fmt.Sprintf("%d %s", count[k], obstacleNames[k]))
 		}
-		text = append(text, fmt.Sprintf("of its %s: %s", plural(len(vms), "VM"), strings.Join(parts, ", ")))
+		text = append(text, fmt.Sprintf("of its %s: %s", formatCount(len(vms), "VM"), strings.Join(parts, ", ")))
 	}
 	if hidden := len(vms) - len(a.Obstacles); hidden > 0 {
 		text = append(text, fmt.Sprintf("%d of them %s of other namespaces", hidden, isOrAre(hidden)))
@@ -145,12 +145,12 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	}
 	for _, l := range c.Node(name).Loops {
 		if l.Open() {
-			text = append(text, fmt.Sprintf("There is %s since %s: %s", l.indefinite(), clock(l.OpenedAt), l.Summary))
+			text = append(text, fmt.Sprintf("There is %s since %s: %s", l.formatWithArticle(), formatClock(l.OpenedAt), l.Summary))
 			a.Advice = cmp.Or(a.Advice, l.Advice)
 		}
 	}
 	a.Paragraph = name + ": " + strings.Join(text, " ")
-	a.Rests = c.rests(since)
+	a.Rests = c.newRests(since)
 	return a
 }
 
@@ -159,7 +159,7 @@ func (c *Cluster) loopsSince(loops []Loop) time.Time {
 	var since time.Time
 	for _, l := range loops {
 		if l.Open() {
-			since = earliest(since, l.OpenedAt)
+			since = minNonZeroTime(since, l.OpenedAt)
 		}
 	}
 	return since
@@ -170,14 +170,14 @@ func (c *Cluster) drainsSince(node string) time.Time {
 	var since time.Time
 	for _, d := range c.Node(node).Drains {
 		if d.Outcome == "" {
-			since = earliest(since, d.StartedAt)
+			since = minNonZeroTime(since, d.StartedAt)
 		}
 	}
 	return since
 }
 
-// terminating says how many pods of VMs are being deleted, after what is said of their node; empty where none is.
-func terminating(vms []standing) string {
+// describeTerminatingPods says how many pods of VMs are being deleted, after what is said of their node; empty where none is.
+func describeTerminatingPods(vms []standing) string {
 	n := 0
 	for _, vm := range vms {
 		if !placementNow(vm.d).TerminatingSince.IsZero() {
@@ -197,7 +197,7 @@ func isOrAre(n int) string {
 	return "are"
 }
 
-func on(node string) string {
+func formatOnNode(node string) string {
 	if node == "" {
 		return ""
 	}
@@ -206,6 +206,6 @@ func on(node string) string {
 
 // Standing says how far a drain is, as a sentence without its stop.
 func (d Drain) Standing(now time.Time) string {
-	return fmt.Sprintf("it is being drained since %s (%s ago) by %s, %d of %s left", clock(d.StartedAt), span(now.Sub(d.StartedAt)),
-		actor(d.Requester, d.Impersonator, d.RequesterClass), d.VMIsLeft, plural(d.VMIsTotal, "VM"))
+	return fmt.Sprintf("it is being drained since %s (%s ago) by %s, %d of %s left", formatClock(d.StartedAt), formatSpan(now.Sub(d.StartedAt)),
+		formatRequester(d.Requester, d.Impersonator, d.RequesterClass), d.VMIsLeft, formatCount(d.VMIsTotal, "VM"))
 }

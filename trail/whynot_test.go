@@ -29,123 +29,123 @@ func TestWhyNot(t *testing.T) {
 	}{
 		{"it was never seen", func(*history) {}, []trail.ObstacleKind{trail.ObstacleGone}, "", "-", "", ""},
 		{"it ended", func(h *history) {
-			h.vm(0, "db", nil)
-			h.vm(time.Minute, "db", func(v *tracker.VMIObservation) { v.Phase = "Succeeded" })
+			h.changeVM(0, "db", nil)
+			h.changeVM(time.Minute, "db", func(v *tracker.VMIObservation) { v.Phase = "Succeeded" })
 		}, []trail.ObstacleKind{trail.ObstacleGone}, "", "-", "", ""},
 		{"it is on its way", func(h *history) {
-			h.vm(0, "db", nil)
-			h.mark(time.Minute, "db", "descheduler")
-			h.creates(time.Minute, "a", "db", nil)
-			h.reaches(2*time.Minute, "a", trail.PhaseScheduling)
+			h.changeVM(0, "db", nil)
+			h.markVM(time.Minute, "db", "descheduler")
+			h.createMigration(time.Minute, "a", "db", nil)
+			h.advanceMigration(2*time.Minute, "a", trail.PhaseScheduling)
 		}, []trail.ObstacleKind{trail.ObstacleMigrating}, "It is moving: attempt 1 (m-a) is in phase Scheduling since 2026-11-21 00:02:00Z", "-", "", ""},
 		{"its owner has to move it", func(h *history) {
-			h.vm(0, "db", func(v *tracker.VMIObservation) { v.Strategy = trail.StrategyExternal })
-			h.mark(time.Minute, "db", "descheduler")
+			h.changeVM(0, "db", func(v *tracker.VMIObservation) { v.Strategy = trail.StrategyExternal })
+			h.markVM(time.Minute, "db", "descheduler")
 		}, []trail.ObstacleKind{trail.ObstacleExternal}, "its eviction strategy is External", "-", "", "evacuate/cancel"},
 		{"it cannot be migrated, and nobody asked", func(h *history) {
-			h.vm(0, "db", func(v *tracker.VMIObservation) { v.Conditions = notMigratable })
-			h.pod(0, "virt-launcher-db-a", "db", "n1", "", nil)
-			h.asks(time.Minute, "a1", "virt-launcher-db-a", "alice", "VMI db "+notMigratableText, nil)
-			h.asks(2*time.Minute, "a2", "virt-launcher-db-a", "alice", "VMI db "+notMigratableText, nil)
+			h.changeVM(0, "db", func(v *tracker.VMIObservation) { v.Conditions = notMigratable })
+			h.observePod(0, "virt-launcher-db-a", "db", "n1", "", nil)
+			h.observeRequest(time.Minute, "a1", "virt-launcher-db-a", "alice", "VMI db "+notMigratableText, nil)
+			h.observeRequest(2*time.Minute, "a2", "virt-launcher-db-a", "alice", "VMI db "+notMigratableText, nil)
 		}, []trail.ObstacleKind{trail.ObstacleNotMigratable}, "DisksNotLiveMigratable disk x is not shared; at 2026-11-21 00:01:00Z alice asked to evict it, and again", "-", "", "LiveMigratable"},
 		{"it cannot be migrated any more, and was to be", func(h *history) {
-			h.vm(0, "db", nil)
-			h.mark(time.Minute, "db", "descheduler")
-			h.vm(2*time.Minute, "db", func(v *tracker.VMIObservation) { v.Conditions = notMigratable })
+			h.changeVM(0, "db", nil)
+			h.markVM(time.Minute, "db", "descheduler")
+			h.changeVM(2*time.Minute, "db", func(v *tracker.VMIObservation) { v.Conditions = notMigratable })
 		}, []trail.ObstacleKind{trail.ObstacleNotMigratable}, "it cannot be live-migrated any more", "-", "", "LiveMigratable"},
 		{"its attempts fail, and KubeVirt waits", func(h *history) {
-			h.vm(0, "db", nil)
-			h.mark(time.Minute, "db", "descheduler")
+			h.changeVM(0, "db", nil)
+			h.markVM(time.Minute, "db", "descheduler")
 			for i, uid := range []string{"a", "b", "c"} {
-				h.creates(time.Duration(i+2)*time.Minute, uid, "db", nil)
-				h.fails(time.Duration(i+2)*time.Minute+50*time.Second, uid)
+				h.createMigration(time.Duration(i+2)*time.Minute, uid, "db", nil)
+				h.failMigration(time.Duration(i+2)*time.Minute+50*time.Second, uid)
 			}
-			h.creates(9*time.Minute+40*time.Second, "d", "db", nil)
-			h.fails(9*time.Minute+50*time.Second, "d")
+			h.createMigration(9*time.Minute+40*time.Second, "d", "db", nil)
+			h.failMigration(9*time.Minute+50*time.Second, "d")
 		}, []trail.ObstacleKind{trail.ObstacleFailing, trail.ObstacleBackoff}, "KubeVirt has tried 4 times and failed", "12:30", "backoff", "cancel"},
 		{"and goes on without end", func(h *history) {
-			h.vm(0, "db", nil)
-			h.mark(time.Second, "db", "descheduler")
+			h.changeVM(0, "db", nil)
+			h.markVM(time.Second, "db", "descheduler")
 			for i := range 6 {
 				uid := string(rune('a' + i))
-				h.creates(time.Duration(i+2)*time.Minute, uid, "db", nil)
-				h.fails(time.Duration(i+2)*time.Minute+50*time.Second, uid)
+				h.createMigration(time.Duration(i+2)*time.Minute, uid, "db", nil)
+				h.failMigration(time.Duration(i+2)*time.Minute+50*time.Second, uid)
 			}
 		}, []trail.ObstacleKind{trail.ObstacleFailing, trail.ObstacleBackoff}, "it waits 5m20s each time now, and will go on so without end", "13:10", "backoff", "cancel"},
 		{"its next attempt waits for something else", func(h *history) {
-			h.vm(0, "db", nil)
-			h.mark(time.Minute, "db", "descheduler")
-			h.creates(2*time.Minute, "a", "db", nil)
-			h.fails(3*time.Minute, "a")
-			h.creates(4*time.Minute, "b", "db", func(m *tracker.MigrationObservation) {
+			h.changeVM(0, "db", nil)
+			h.markVM(time.Minute, "db", "descheduler")
+			h.createMigration(2*time.Minute, "a", "db", nil)
+			h.failMigration(3*time.Minute, "a")
+			h.createMigration(4*time.Minute, "b", "db", func(m *tracker.MigrationObservation) {
 				m.Conditions = []tracker.Condition{{Type: "migrationRejectedByResourceQuota", Status: "True", Message: "exceeded quota: compute"}}
 			})
 		}, []trail.ObstacleKind{trail.ObstacleFailing, trail.ObstacleWaiting}, "Attempt 2 (m-b) waits since 2026-11-21 00:04:00Z: quota, exceeded quota: compute", "-", "quota", "cancel"},
 		{"its first attempt waits", func(h *history) {
-			h.vm(0, "db", nil)
-			h.mark(time.Minute, "db", "descheduler")
-			h.creates(2*time.Minute, "a", "db", nil)
+			h.changeVM(0, "db", nil)
+			h.markVM(time.Minute, "db", "descheduler")
+			h.createMigration(2*time.Minute, "a", "db", nil)
 		}, []trail.ObstacleKind{trail.ObstacleWaiting}, "asked by the descheduler; attempt 1 (m-a) waits since 2026-11-21 00:02:00Z: queued", "-", "queued", ""},
 		{"it is marked, and that is all", func(h *history) {
-			h.vm(0, "db", nil)
-			h.mark(time.Minute, "db", "descheduler")
+			h.changeVM(0, "db", nil)
+			h.markVM(time.Minute, "db", "descheduler")
 		}, []trail.ObstacleKind{trail.ObstacleWaiting}, "KubeVirt has made no migration for it yet", "-", "", ""},
 		{"somebody's own migration waits", func(h *history) {
-			h.vm(0, "db", nil)
-			h.creates(2*time.Minute, "a", "db", byUser)
+			h.changeVM(0, "db", nil)
+			h.createMigration(2*time.Minute, "a", "db", byUser)
 		}, []trail.ObstacleKind{trail.ObstacleWaiting}, "waits since 2026-11-21 00:02:00Z", "-", "queued", ""},
 		{"somebody's own migration failed", func(h *history) {
-			h.vm(0, "db", nil)
-			h.creates(2*time.Minute, "a", "db", byUser)
-			h.fails(3*time.Minute, "a")
+			h.changeVM(0, "db", nil)
+			h.createMigration(2*time.Minute, "a", "db", byUser)
+			h.failMigration(3*time.Minute, "a")
 		}, []trail.ObstacleKind{trail.ObstacleGivenUp}, "and nobody tries again", "-", string(trail.FailureControlPlane), "virtctl migrate -n shop db"},
 		{"an eviction would shut it down", func(h *history) {
-			h.vm(0, "db", func(v *tracker.VMIObservation) { v.Strategy = "" })
+			h.changeVM(0, "db", func(v *tracker.VMIObservation) { v.Strategy = "" })
 		}, []trail.ObstacleKind{trail.ObstacleStrategy}, "Its eviction strategy (none set) does not ask to be moved", "-", "", ""},
 		{"the descheduler leaves it alone", func(h *history) {
-			h.policy(0, trail.DeschedulerSettings{Cooldown: cooldown})
-			h.vm(0, "db", nil)
-			h.moves(2*time.Minute, 3*time.Minute, "a", "db", "n2")
+			h.applyPolicy(0, trail.DeschedulerSettings{Cooldown: cooldown})
+			h.changeVM(0, "db", nil)
+			h.moveVM(2*time.Minute, 3*time.Minute, "a", "db", "n2")
 		}, []trail.ObstacleKind{trail.ObstacleCooldown}, "leaves it alone until 2026-11-21 00:18:00Z (8m0s more): its cooldown is 15m0s (after one migration)", "18:00", string(trail.LayerCooldown), ""},
 		{"its pod asks to be left alone", func(h *history) {
-			h.vm(0, "db", nil)
-			h.pod(0, "virt-launcher-db-a", "db", "n1", "", func(p *tracker.PodObservation) { p.PreferNoEviction = true })
+			h.changeVM(0, "db", nil)
+			h.observePod(0, "virt-launcher-db-a", "db", "n1", "", func(p *tracker.PodObservation) { p.PreferNoEviction = true })
 		}, []trail.ObstacleKind{trail.ObstacleOptedOut}, "prefer-no-eviction", "-", "", `prefer-no-eviction":null`},
 		{"another VM holds the slot of its node", func(h *history) {
-			h.policy(0, trail.DeschedulerSettings{LimitPerNode: &one})
-			h.vm(0, "db", nil)
-			h.vm(0, "web", nil)
-			h.mark(time.Minute, "web", "descheduler")
+			h.applyPolicy(0, trail.DeschedulerSettings{LimitPerNode: &one})
+			h.changeVM(0, "db", nil)
+			h.changeVM(0, "web", nil)
+			h.markVM(time.Minute, "web", "descheduler")
 		}, []trail.ObstacleKind{trail.ObstacleSlots}, "The descheduler may evict one VM from n1 at a time, and its slot is held by shop/web for 9m0s.", "-", "", ""},
 		{"another VM elsewhere holds the only slot", func(h *history) {
-			h.policy(0, trail.DeschedulerSettings{LimitTotal: &one})
-			h.vm(0, "db", nil)
-			h.vm(0, "web", func(v *tracker.VMIObservation) { v.Node = "n2" })
-			h.mark(time.Minute, "web", "descheduler")
+			h.applyPolicy(0, trail.DeschedulerSettings{LimitTotal: &one})
+			h.changeVM(0, "db", nil)
+			h.changeVM(0, "web", func(v *tracker.VMIObservation) { v.Node = "n2" })
+			h.markVM(time.Minute, "web", "descheduler")
 			for i, uid := range []string{"a", "b"} {
-				h.creates(time.Duration(i+2)*time.Minute, uid, "web", nil)
-				h.fails(time.Duration(i+2)*time.Minute+10*time.Second, uid)
+				h.createMigration(time.Duration(i+2)*time.Minute, uid, "web", nil)
+				h.failMigration(time.Duration(i+2)*time.Minute+10*time.Second, uid)
 			}
 		}, []trail.ObstacleKind{trail.ObstacleSlots}, "The descheduler may evict one VM of the cluster at a time, and its slot is held by shop/web for 9m0s (2 failed attempts).", "-", "",
 			"namespaces/shop/virtualmachineinstances/web/evacuate/cancel"},
 		{"several things at once, the most telling first", func(h *history) {
-			h.policy(0, trail.DeschedulerSettings{Cooldown: cooldown, LimitPerNode: &one})
-			h.vm(0, "db", func(v *tracker.VMIObservation) { v.Strategy = "" })
-			h.creates(time.Minute, "u", "db", byUser)
-			h.runs(2*time.Minute, 3*time.Minute, "u", "n2")
-			h.pod(3*time.Minute, "virt-launcher-db-b", "db", "n2", "u", func(p *tracker.PodObservation) { p.PreferNoEviction = true })
-			h.vm(4*time.Minute, "db", func(v *tracker.VMIObservation) { v.Conditions = notMigratable })
-			h.vm(0, "web", func(v *tracker.VMIObservation) { v.Node = "n2" })
-			h.mark(5*time.Minute, "web", "descheduler")
+			h.applyPolicy(0, trail.DeschedulerSettings{Cooldown: cooldown, LimitPerNode: &one})
+			h.changeVM(0, "db", func(v *tracker.VMIObservation) { v.Strategy = "" })
+			h.createMigration(time.Minute, "u", "db", byUser)
+			h.runMigration(2*time.Minute, 3*time.Minute, "u", "n2")
+			h.observePod(3*time.Minute, "virt-launcher-db-b", "db", "n2", "u", func(p *tracker.PodObservation) { p.PreferNoEviction = true })
+			h.changeVM(4*time.Minute, "db", func(v *tracker.VMIObservation) { v.Conditions = notMigratable })
+			h.changeVM(0, "web", func(v *tracker.VMIObservation) { v.Node = "n2" })
+			h.markVM(5*time.Minute, "web", "descheduler")
 		}, []trail.ObstacleKind{trail.ObstacleNotMigratable, trail.ObstacleStrategy, trail.ObstacleCooldown, trail.ObstacleOptedOut, trail.ObstacleSlots}, "", "-", "", "LiveMigratable"},
-		{"nothing is in its way", func(h *history) { h.vm(0, "db", nil) },
+		{"nothing is in its way", func(h *history) { h.changeVM(0, "db", nil) },
 			[]trail.ObstacleKind{trail.ObstacleNobodyAsks}, "Nothing is in its way: it can be live-migrated, and nobody asks for it.", "-", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHistory()
 			c.tell(h)
-			a := h.at(at).WhyNot("shop", "db")
+			a := h.deriveAt(at).WhyNot("shop", "db")
 			var kinds []trail.ObstacleKind
 			for _, o := range a.Obstacles {
 				kinds = append(kinds, o.Kind)
@@ -157,7 +157,7 @@ func TestWhyNot(t *testing.T) {
 			require.Contains(t, a.Paragraph, c.text)
 			require.NotContains(t, a.Paragraph, "..")
 			last := a.Obstacles[len(a.Obstacles)-1]
-			require.Equal(t, c.until, short(last.Until))
+			require.Equal(t, c.until, formatShortTime(last.Until))
 			require.Equal(t, c.reason, last.Reason)
 			if c.advice == "" {
 				require.Empty(t, a.Advice)
@@ -171,20 +171,20 @@ func TestWhyNot(t *testing.T) {
 func TestWhyNotNode(t *testing.T) {
 	t.Parallel()
 	h := newHistory()
-	h.node(0, "n1", nil)
+	h.changeNode(0, "n1", nil)
 	for _, vm := range []string{"a", "b", "c", "d"} {
-		h.vm(0, vm, nil)
-		h.pod(0, "virt-launcher-"+vm, vm, "n1", "", nil)
+		h.changeVM(0, vm, nil)
+		h.observePod(0, "virt-launcher-"+vm, vm, "n1", "", nil)
 	}
-	h.vm(0, "elsewhere", func(v *tracker.VMIObservation) { v.Node = "n2" })
-	h.node(time.Minute, "n1", func(n *tracker.NodeObservation) { n.Unschedulable = true })
+	h.changeVM(0, "elsewhere", func(v *tracker.VMIObservation) { v.Node = "n2" })
+	h.changeNode(time.Minute, "n1", func(n *tracker.NodeObservation) { n.Unschedulable = true })
 	for _, vm := range []string{"a", "b"} {
-		h.asks(2*time.Minute, "k-"+vm, "virt-launcher-"+vm, "alice", `Eviction triggered evacuation of VMI "shop/`+vm+`"`, func(o *tracker.RequestObservation) { o.Detail.Agent = "kubectl/v1.35" })
-		h.mark(2*time.Minute, vm, "")
-		h.creates(2*time.Minute, vm, vm, nil)
-		h.fails(3*time.Minute, vm)
+		h.observeRequest(2*time.Minute, "k-"+vm, "virt-launcher-"+vm, "alice", `Eviction triggered evacuation of VMI "shop/`+vm+`"`, func(o *tracker.RequestObservation) { o.Detail.Agent = "kubectl/v1.35" })
+		h.markVM(2*time.Minute, vm, "")
+		h.createMigration(2*time.Minute, vm, vm, nil)
+		h.failMigration(3*time.Minute, vm)
 	}
-	a := h.at(10 * time.Minute).WhyNotNode("n1")
+	a := h.deriveAt(10 * time.Minute).WhyNotNode("n1")
 	require.Equal(t, "n1: It is being drained since 2026-11-21 00:01:00Z (9m0s ago) by alice (kubectl), 4 of 4 VMs left. "+
 		"Of its 4 VMs: 2 failing, 2 free to move.", a.Paragraph)
 	var kinds []trail.ObstacleKind
@@ -192,14 +192,14 @@ func TestWhyNotNode(t *testing.T) {
 		kinds = append(kinds, o.Kind)
 	}
 	require.Equal(t, []trail.ObstacleKind{trail.ObstacleFailing, trail.ObstacleFailing, trail.ObstacleNobodyAsks, trail.ObstacleNobodyAsks}, kinds, "in the order of their names")
-	require.Equal(t, "n9: No VM is there.", h.at(10*time.Minute).WhyNotNode("n9").Paragraph)
-	vm := h.at(10*time.Minute).WhyNot("shop", "a")
+	require.Equal(t, "n9: No VM is there.", h.deriveAt(10*time.Minute).WhyNotNode("n9").Paragraph)
+	vm := h.deriveAt(10*time.Minute).WhyNot("shop", "a")
 	require.Contains(t, vm.Paragraph, "The drain of n1 waits for it since 2026-11-21 00:02:00Z (failing); KubeVirt will try again")
 
 	one := int64(1)
-	h.policy(11*time.Minute, trail.DeschedulerSettings{LimitPerNode: &one})
-	h.node(12*time.Minute, "n1", func(n *tracker.NodeObservation) { n.Unschedulable = false })
-	a = h.at(50 * time.Minute).WhyNotNode("n1")
+	h.applyPolicy(11*time.Minute, trail.DeschedulerSettings{LimitPerNode: &one})
+	h.changeNode(12*time.Minute, "n1", func(n *tracker.NodeObservation) { n.Unschedulable = false })
+	a = h.deriveAt(50 * time.Minute).WhyNotNode("n1")
 	require.NotContains(t, a.Paragraph, "being drained")
 	require.Contains(t, a.Paragraph, "The descheduler may evict one VM from n1 at a time, and the slots are held by shop/a for 48m0s (one failed attempt), shop/b for 48m0s (one failed attempt).")
 	require.Contains(t, a.Paragraph, "There is a blocked descheduler since 2026-11-21 00:32:00Z")

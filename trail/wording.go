@@ -6,27 +6,29 @@ import (
 	"time"
 )
 
-// who names the requester as people say it.
-func (r *EvictionRequest) who() string { return actor(r.Requester, r.Impersonator, r.RequesterClass) }
+// formatRequester names the requester as people say it.
+func (r *EvictionRequest) formatRequester() string {
+	return formatRequester(r.Requester, r.Impersonator, r.RequesterClass)
+}
 
 // byWhom names who asked for the migration, after the word by, with what sort of program that is where it is none that a person uses; empty where nobody saw.
 func (m Migration) byWhom() string {
-	if m.Requester == "" || !m.RequesterClass.controller() {
-		return by(m.Requester, m.Impersonator)
+	if m.Requester == "" || !m.RequesterClass.isController() {
+		return formatByUser(m.Requester, m.Impersonator)
 	}
-	return " by " + actor(m.Requester, m.Impersonator, m.RequesterClass)
+	return " by " + formatRequester(m.Requester, m.Impersonator, m.RequesterClass)
 }
 
-// by names a user, and who acted as that user, after the word by; empty where nobody is known.
-func by(user, impersonator string) string {
+// formatByUser names a user, and who acted as that user, after the word by; empty where nobody is known.
+func formatByUser(user, impersonator string) string {
 	if user == "" {
 		return ""
 	}
-	return " by " + actor(user, impersonator, RequesterOther)
+	return " by " + formatRequester(user, impersonator, RequesterOther)
 }
 
-// saying quotes the stated reason, where one was stated, and names the source that alone reported the request, where it is not the audit log.
-func (r *EvictionRequest) saying() string {
+// describeReason quotes the stated reason, where one was stated, and names the source that alone reported the request, where it is not the audit log.
+func (r *EvictionRequest) describeReason() string {
 	text := ""
 	if reason := strings.TrimSpace(r.StatedReason); reason != "" {
 		text = fmt.Sprintf(", saying %q", reason)
@@ -37,34 +39,34 @@ func (r *EvictionRequest) saying() string {
 	return text
 }
 
-// sentence tells one request.
-func (r *EvictionRequest) sentence() string {
+// renderSentence tells one request.
+func (r *EvictionRequest) renderSentence() string {
 	dry := ""
 	if r.DryRun {
 		dry = " as a dry run"
 	}
-	return fmt.Sprintf("%s asked to evict pod %s%s%s: %s.", opening(r.who()), r.Pod, dry, r.saying(), r.outcome())
+	return fmt.Sprintf("%s asked to evict pod %s%s%s: %s.", capitalizeRequester(r.formatRequester()), r.Pod, dry, r.describeReason(), r.describeOutcome())
 }
 
 // repeatSentence returns the repetitions of a request; r is the first of them.
 func (r *EvictionRequest) repeatSentence(head *request) string {
 	often := ""
 	if head.Repeats > 1 {
-		often = head.repeated()
+		often = head.describeRepeats()
 	}
-	return fmt.Sprintf("%s asked again%s: %s.", opening(r.who()), often, r.outcome())
+	return fmt.Sprintf("%s asked again%s: %s.", capitalizeRequester(r.formatRequester()), often, r.describeOutcome())
 }
 
-// repeated says how often a request was repeated, and until when.
-func (r *EvictionRequest) repeated() string {
+// describeRepeats says how often a request was repeated, and until when.
+func (r *EvictionRequest) describeRepeats() string {
 	if r.Repeats == 1 {
-		return " at " + clock(r.LastRepeatAt)
+		return " at " + formatClock(r.LastRepeatAt)
 	}
-	return fmt.Sprintf(", %d times until %s", r.Repeats, clock(r.LastRepeatAt))
+	return fmt.Sprintf(", %d times until %s", r.Repeats, formatClock(r.LastRepeatAt))
 }
 
-// outcome says what became of the request.
-func (r *EvictionRequest) outcome() string {
+// describeOutcome says what became of the request.
+func (r *EvictionRequest) describeOutcome() string {
 	switch r.Answer {
 	case AnswerMarked:
 		if r.DryRun {
@@ -110,15 +112,15 @@ func nonEmpty(text []string) []string {
 	return out
 }
 
-func plural(n int, noun string) string {
+func formatCount(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// opening writes a requester at the beginning of a sentence: the name of a user stays as it is.
-func opening(who string) string {
+// capitalizeRequester writes a requester at the beginning of a sentence: the name of a user stays as it is.
+func capitalizeRequester(who string) string {
 	if strings.HasPrefix(who, "the ") || strings.HasPrefix(who, "an ") {
 		return upperFirst(who)
 	}
@@ -127,8 +129,8 @@ func opening(who string) string {
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// clock writes a time as people say it in an incident: to the second, UTC.
-func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+// formatClock writes a time as people say it in an incident: to the second, UTC.
+func formatClock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// span writes a duration to the second; negative ones, which skewed clocks make, as 0s.
-func span(d time.Duration) string { return max(d, 0).Round(time.Second).String() }
+// formatSpan writes a duration to the second; negative ones, which skewed clocks make, as 0s.
+func formatSpan(d time.Duration) string { return max(d, 0).Round(time.Second).String() }

@@ -20,17 +20,17 @@ const (
 	authKubernetes = "kubernetes" // the cluster says who they are, and what they may see
 )
 
-// hosts returns the names under which a service may be called that asks nobody who they are, and that only this machine can reach; none
+// listAllowedHosts returns the names under which a service may be called that asks nobody who they are, and that only this machine can reach; none
 // where that was said aloud, or callers are asked.
-func (l *listenFlags) hosts() []string {
+func (l *listenFlags) listAllowedHosts() []string {
 	if l.auth != "" {
 		return nil
 	}
-	return slices.Compact([]string{"localhost", "127.0.0.1", "::1", l.host()})
+	return slices.Compact([]string{"localhost", "127.0.0.1", "::1", l.parseHost()})
 }
 
-// gate makes the gate that callers pass; nil where nobody is asked who they are.
-func (l *listenFlags) gate(config *rest.Config, s *store.Store, cluster func() string, m *metrics.Metrics, log *slog.Logger) (*api.Gate, error) {
+// newGate makes the gate that callers pass; nil where nobody is asked who they are.
+func (l *listenFlags) newGate(config *rest.Config, s *store.Store, cluster func() string, m *metrics.Metrics, log *slog.Logger) (*api.Gate, error) {
 	if l.auth != authKubernetes {
 		return nil, nil
 	}

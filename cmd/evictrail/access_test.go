@@ -24,8 +24,8 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// standing serves a recorded cluster that stands still, which knows callers.
-func standing(t *testing.T, name string, callers *rights) string {
+// serveStandingCluster serves a recorded cluster that stands still, which knows callers.
+func serveStandingCluster(t *testing.T, name string, callers *rights) string {
 	t.Helper()
 	rec, err := recording.Open(evictrail.Recordings(), name, nil)
 	require.NoError(t, err)
@@ -57,16 +57,16 @@ func TestRunAsksTheClusterAboutCallers(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile, pool := writeCertificate(t, dir)
 	log, stop := startUnready(t, []string{
-		"run", "--kubeconfig", writeKubeconfig(t, standing(t, "k-blocked-slot", callers)), "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", storetest.NewURL(t),
+		"run", "--kubeconfig", writeKubeconfig(t, serveStandingCluster(t, "k-blocked-slot", callers)), "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", storetest.NewURL(t),
 		"--auth=kubernetes", "--tls-cert-file", certFile, "--tls-key-file", keyFile, "--log-level", "debug",
 	})
 	base := "https://" + address.FindStringSubmatch(log.String())[1]
 	trust := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	s := runningService{base, &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}, stop}
 	bearer := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
-	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 2*time.Minute, 20*time.Millisecond, log)
+	require.Eventually(t, func() bool { return s.getBody(t, "/readyz") == "ok\n" }, 2*time.Minute, 20*time.Millisecond, log)
 	require.Eventually(t, func() bool { // all was taken in, and derived
-		code, body := s.do(t, http.MethodGet, "/api/v1/evacuations", "", bearer("admin")...)
+		code, body := s.doRequest(t, http.MethodGet, "/api/v1/evacuations", "", bearer("admin")...)
 		return code == http.StatusOK && strings.Contains(body, "nbr-2")
 	}, 20*time.Second, 20*time.Millisecond)
 	for _, c := range []struct {
@@ -86,7 +86,7 @@ func TestRunAsksTheClusterAboutCallers(t *testing.T) {
 		{"a VM of theirs", "/api/v1/vms/demo/nbr-1/why", secret, http.StatusOK},
 		{"of another namespace", "/api/v1/vms/demo/nbr-1/why", "elsewhere", http.StatusForbidden},
 	} {
-		code, body := s.do(t, http.MethodGet, c.path, "", bearer(c.token)...)
+		code, body := s.doRequest(t, http.MethodGet, c.path, "", bearer(c.token)...)
 		require.Equal(t, c.code, code, "%s: %s", c.name, body)
 	}
 	old := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS12}}}
@@ -98,13 +98,13 @@ func TestRunAsksTheClusterAboutCallers(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, plain.StatusCode, "plain HTTP is refused")
 
 	ca, token := writeFile(t, mustRead(t, certFile)), writeFile(t, []byte(secret+"\n"))
-	code, out, stderr := run(t, "evacuations", "--server", base, "--server-ca-file", ca, "--server-token-file", token)
+	code, out, stderr := runCommand(t, "evacuations", "--server", base, "--server-ca-file", ca, "--server-token-file", token)
 	require.Equal(t, exitFound, code, stderr)
 	require.Contains(t, out, "nbr-2")
-	code, _, stderr = run(t, "evacuations", "--server", base, "--server-ca-file", ca)
+	code, _, stderr = runCommand(t, "evacuations", "--server", base, "--server-ca-file", ca)
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "give it with --server-token-file, such as `kubectl create token SERVICEACCOUNT --audience=evictrail > FILE`")
-	code, _, stderr = run(t, "evacuations", "--server", base, "--server-ca-file", ca, "--server-token-file", writeFile(t, []byte("expired")))
+	code, _, stderr = runCommand(t, "evacuations", "--server", base, "--server-ca-file", ca, "--server-token-file", writeFile(t, []byte("expired")))
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "has that of --server-token-file expired?")
 
@@ -193,7 +193,7 @@ func TestWhatIsNotProtectedIsRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			code, out, stderr := run(t, c.args...)
+			code, out, stderr := runCommand(t, c.args...)
 			require.Equal(t, exitUsage, code, stderr)
 			require.Contains(t, stderr, c.says)
 			require.NotContains(t, out+stderr, "canary")
@@ -205,7 +205,7 @@ func TestWhatIsNotProtectedIsRefused(t *testing.T) {
 // TestHelpKeepsWhatTheEnvironmentHas reads help where the environment holds a secret.
 func TestHelpKeepsWhatTheEnvironmentHas(t *testing.T) {
 	t.Setenv("EVICTRAIL_DATABASE_URL", "postgres://u:canary@db.example/e")
-	_, out, stderr := run(t, "run", "--help")
+	_, out, stderr := runCommand(t, "run", "--help")
 	require.Contains(t, out, "--database-url")
 	require.NotContains(t, out+stderr, "canary")
 }
@@ -215,7 +215,7 @@ func TestLoopbackIsNotForOthersPages(t *testing.T) {
 	t.Parallel()
 	for auth, code := range map[string]int{"": http.StatusMisdirectedRequest, "none": http.StatusOK} {
 		args := []string{
-			"run", "--kubeconfig", writeKubeconfig(t, standing(t, "k-blocked-slot", &rights{})), "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", storetest.NewURL(t),
+			"run", "--kubeconfig", writeKubeconfig(t, serveStandingCluster(t, "k-blocked-slot", &rights{})), "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", storetest.NewURL(t),
 		}
 		if auth != "" {
 			args = append(args, "--auth", auth)

@@ -44,7 +44,7 @@ func TestAPhaseBecomesARow(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, news.Facts, 2)
 
-	code, out, stderr := run(t, "migrations", "--vm", "shop/db", "-o", "json", "--database-url", url) // store/read/view.go
+	code, out, stderr := runCommand(t, "migrations", "--vm", "shop/db", "-o", "json", "--database-url", url) // store/read/view.go
 	require.Equal(t, exitFound, code, stderr)
 	var got []map[string]any
 	require.NoError(t, json.Unmarshal([]byte(out), &got))
@@ -57,10 +57,10 @@ func TestReaders(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t)
 	for _, name := range []string{"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy"} {
-		play(t, url, name)
+		playBuiltin(t, url, name)
 	}
 	ask := func(args ...string) string {
-		code, out, stderr := run(t, append(args, "--database-url", url)...)
+		code, out, stderr := runCommand(t, append(args, "--database-url", url)...)
 		require.Equal(t, exitFound, code, "%v: %s", args, stderr)
 		return out
 	}
@@ -86,8 +86,8 @@ func TestWhy(t *testing.T) {
 	t.Parallel()
 	url, blind := storetest.NewURL(t), storetest.NewURL(t)
 	for _, name := range []string{"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy", "e-user-migrations", "k-blocked-slot"} {
-		play(t, url, name)
-		play(t, blind, name, "--no-audit")
+		playBuiltin(t, url, name)
+		playBuiltin(t, blind, name, "--no-audit")
 	}
 	const unnamed = "Requester unknown: no audit and no observer here. To know the next: send audit events"
 	for _, c := range []struct {
@@ -127,7 +127,7 @@ func TestWhy(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			code, out, stderr := run(t, "why", c.vm, "--at", c.at, "--database-url", c.url)
+			code, out, stderr := runCommand(t, "why", c.vm, "--at", c.at, "--database-url", c.url)
 			require.Equal(t, exitFound, code, stderr)
 			said := strings.Join(strings.Fields(out), " ")
 			for _, s := range c.says {
@@ -162,20 +162,20 @@ func TestExitStatuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			code, _, stderr := run(t, append(c.args, "--database-url", url)...)
+			code, _, stderr := runCommand(t, append(c.args, "--database-url", url)...)
 			require.Equal(t, c.code, code, stderr)
 			require.Contains(t, stderr, c.says)
 		})
 	}
-	code, _, stderr := run(t, "evictions")
+	code, _, stderr := runCommand(t, "evictions")
 	require.Equal(t, exitUsage, code, stderr)
-	code, _, stderr = run(t, "evacuations", "--database-url", "")
+	code, _, stderr = runCommand(t, "evacuations", "--database-url", "")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "give --database-url or set EVICTRAIL_DATABASE_URL")
-	code, _, stderr = run(t, "evacuations", "--database-url", "postgres://u@127.0.0.1:1/x")
+	code, _, stderr = runCommand(t, "evacuations", "--database-url", "postgres://u@127.0.0.1:1/x")
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "database unavailable")
-	code, _, stderr = run(t, "run", "--listen", "0.0.0.0:0")
+	code, _, stderr = runCommand(t, "run", "--listen", "0.0.0.0:0")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "--auth=none")
 }
@@ -184,11 +184,11 @@ func TestExitStatuses(t *testing.T) {
 func TestNothingFound(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t)
-	code, _, stderr := run(t, "loops", "--cluster", "nope", "--database-url", url)
+	code, _, stderr := runCommand(t, "loops", "--cluster", "nope", "--database-url", url)
 	require.Equal(t, exitNotFound, code)
 	require.Equal(t, "evictrail: no cluster named \"nope\"; nothing is recorded yet\n", stderr)
-	play(t, url, "c-node-drain")
-	play(t, url, "a-descheduler-eviction-success")
+	playBuiltin(t, url, "c-node-drain")
+	playBuiltin(t, url, "a-descheduler-eviction-success")
 	server := serveAPI(t, url)
 	const unknown = "evictrail: no cluster named \"%s\"; known clusters: a-descheduler-eviction-success, c-node-drain\n"
 	for _, c := range []struct {
@@ -206,7 +206,7 @@ func TestNothingFound(t *testing.T) {
 		{[]string{"evacuations", "--vm", "demo/nope"}, exitNotFound, "", "evictrail: evacuations: nothing found: try without filters, or `evictrail timeline` to see what is there\n"},
 	} {
 		for _, way := range []string{"--database-url=" + url, "--server=" + server} {
-			code, out, stderr := run(t, append(c.args, way)...)
+			code, out, stderr := runCommand(t, append(c.args, way)...)
 			require.Equal(t, c.code, code, "%s %s", c.args, stderr)
 			require.Equal(t, c.out, out, c.args)
 			require.Equal(t, c.stderr, stderr, c.args)
@@ -217,25 +217,25 @@ func TestNothingFound(t *testing.T) {
 func TestSchemaCommands(t *testing.T) {
 	t.Parallel()
 	url := storetest.EmptyURL(t)
-	code, _, stderr := run(t, "schema", "status", "--database-url", url)
+	code, _, stderr := runCommand(t, "schema", "status", "--database-url", url)
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "run `evictrail schema up`")
-	code, _, stderr = run(t, "evacuations", "--database-url", url)
+	code, _, stderr = runCommand(t, "evacuations", "--database-url", url)
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "run `evictrail schema up`")
-	code, out, stderr := run(t, "schema", "up", "--database-url", url)
+	code, out, stderr := runCommand(t, "schema", "up", "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
 	require.Contains(t, out, "applied schema ")
-	code, out, _ = run(t, "schema", "up", "--database-url", url)
+	code, out, _ = runCommand(t, "schema", "up", "--database-url", url)
 	require.Equal(t, exitFound, code)
 	require.Contains(t, out, "up to date")
-	code, out, _ = run(t, "schema", "roles")
+	code, out, _ = runCommand(t, "schema", "roles")
 	require.Equal(t, exitFound, code)
 	require.Contains(t, out, "evictrail_reader")
-	code, out, _ = run(t, "version")
+	code, out, _ = runCommand(t, "version")
 	require.Equal(t, exitFound, code)
 	require.Regexp(t, `^evictrail, version \S+ \(branch: \S+, revision: \S+\)\n  build user:       \S+\n  build date:       \S+\n`, out)
-	code, out, _ = run(t, "completion", "bash")
+	code, out, _ = runCommand(t, "completion", "bash")
 	require.Equal(t, exitFound, code)
 	require.Contains(t, out, "__start_evictrail")
 }
@@ -253,8 +253,8 @@ func TestPlayRefusesABrokenRecording(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, z.Close())
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "trace.jsonl.gz"), b.Bytes(), 0o644))
-	code, _, stderr := run(t, "play", dir, "--database-url", url)
+	code, _, stderr := runCommand(t, "play", dir, "--database-url", url)
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "broken/trace.jsonl.gz:2: read shop/db: annotations of")
-	require.Empty(t, everything(t, url)["events"])
+	require.Empty(t, readPublicViews(t, url)["events"])
 }

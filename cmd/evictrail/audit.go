@@ -41,7 +41,7 @@ Lines that cannot be used are counted and the first is shown; the rest is stored
 		Example: `  evictrail audit import /var/log/kubernetes/audit/*.log
   ssh cp-1 sudo zcat /var/log/audit/audit-2026-11-20.log.gz | evictrail audit import - --cluster prod`,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			s, err := db.open(cmd.Context())
+			s, err := db.openStore(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -49,11 +49,11 @@ Lines that cannot be used are counted and the first is shown; the rest is stored
 			if cluster, err = onlyCluster(cmd.Context(), s, cluster); err != nil {
 				return err
 			}
-			return importer{store: s, cluster: cluster, out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr()}.run(cmd.Context(), files, cmd.InOrStdin())
+			return importer{store: s, cluster: cluster, out: cmd.OutOrStdout(), progress: cmd.ErrOrStderr()}.importFiles(cmd.Context(), files, cmd.InOrStdin())
 		},
 	}
 	cmd.Flags().StringVar(&cluster, "cluster", "", "`name` of the cluster that the logs are of; not needed where only one is recorded")
-	db.add(cmd)
+	db.addFlags(cmd)
 	return cmd
 }
 
@@ -69,9 +69,9 @@ func onlyCluster(ctx context.Context, s *store.Store, named string) (string, err
 	case len(clusters) == 1:
 		return clusters[0], nil
 	case len(clusters) == 0:
-		return "", usagef("no cluster is recorded yet: name it with --cluster, as `evictrail run` will")
+		return "", usageErrorf("no cluster is recorded yet: name it with --cluster, as `evictrail run` will")
 	}
-	return "", usagef("several clusters are recorded: choose one with --cluster: %s", strings.Join(clusters, ", "))
+	return "", usageErrorf("several clusters are recorded: choose one with --cluster: %s", strings.Join(clusters, ", "))
 }
 
 // importer imports audit logs of one cluster.
@@ -85,12 +85,12 @@ type importer struct {
 // importBatch is how many facts are stored at once: what an import holds in memory.
 const importBatch = 2000
 
-// run imports all files, then derives what they touched, whatever one of them is like.
-func (i importer) run(ctx context.Context, files []string, stdin io.Reader) error {
+// importFiles imports all files, then derives what they touched, whatever one of them is like.
+func (i importer) importFiles(ctx context.Context, files []string, stdin io.Reader) error {
 	var errs []error
 	refused := 0
 	for _, name := range files {
-		n, err := i.file(ctx, name, stdin)
+		n, err := i.importFile(ctx, name, stdin)
 		refused += n
 		if err != nil {
 			errs = append(errs, err)
@@ -99,7 +99,7 @@ func (i importer) run(ctx context.Context, files []string, stdin io.Reader) erro
 			break
 		}
 	}
-	told := i.every(func(n int) string { return fmt.Sprintf("derived %d subjects", n) })
+	told := i.throttleProgress(func(n int) string { return fmt.Sprintf("derived %d subjects", n) })
 	if _, err := i.store.DeriveStale(ctx, i.cluster, told); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
@@ -108,7 +108,7 @@ func (i importer) run(ctx context.Context, files []string, stdin io.Reader) erro
 		return errors.Join(append(errs, err)...)
 	}
 	if strange > 0 {
-		say(i.progress, "%d eviction requests in cluster %s are about pods that evictrail never saw, as they are older than it, or of another cluster; they are listed, and tied to no evacuation\n", strange, i.cluster)
+		printTextf(i.progress, "%d eviction requests in cluster %s are about pods that evictrail never saw, as they are older than it, or of another cluster; they are listed, and tied to no evacuation\n", strange, i.cluster)
 	}
 	if refused > 0 {
 		errs = append(errs, fmt.Errorf("%d lines or events refused, the rest is stored", refused))
@@ -116,19 +116,19 @@ func (i importer) run(ctx context.Context, files []string, stdin io.Reader) erro
 	return errors.Join(errs...)
 }
 
-// every returns a function that reports a count at most every two seconds.
-func (i importer) every(text func(int) string) func(int) {
+// throttleProgress returns a function that reports a count at most every two seconds.
+func (i importer) throttleProgress(text func(int) string) func(int) {
 	next := time.Now().Add(2 * time.Second)
 	return func(n int) {
 		if time.Now().After(next) {
 			next = time.Now().Add(2 * time.Second)
-			say(i.progress, "%s\n", text(n))
+			printTextf(i.progress, "%s\n", text(n))
 		}
 	}
 }
 
-// file imports one file and says what came of it. Reading and storing go on at the same time.
-func (i importer) file(ctx context.Context, name string, stdin io.Reader) (refused int, err error) {
+// importFile imports one file and says what came of it. Reading and storing go on at the same time.
+func (i importer) importFile(ctx context.Context, name string, stdin io.Reader) (refused int, err error) {
 	in, label := stdin, "standard input"
 	if name != "-" {
 		file, err := os.Open(name)
@@ -143,8 +143,8 @@ func (i importer) file(ctx context.Context, name string, stdin io.Reader) (refus
 	if err != nil {
 		return 0, err
 	}
-	if latest.Before(now()) {
-		latest = now()
+	if latest.Before(nowUTC()) {
+		latest = nowUTC()
 	}
 	upkeep, err := i.store.Upkeep(ctx)
 	if err != nil {
@@ -156,7 +156,7 @@ func (i importer) file(ctx context.Context, name string, stdin io.Reader) (refus
 	added := 0
 	g.Go(func() error {
 		for batch := range batches {
-			settled += before(upkeep.FactsFrom, batch)
+			settled += countFactsBefore(upkeep.FactsFrom, batch)
 			n, err := i.store.Import(ctx, i.cluster, batch)
 			if err != nil {
 				return err
@@ -165,18 +165,18 @@ func (i importer) file(ctx context.Context, name string, stdin io.Reader) (refus
 		}
 		return nil
 	})
-	report, readErr := i.read(ctx, in, latest, batches, label)
+	report, readErr := i.readFacts(ctx, in, latest, batches, label)
 	if err := g.Wait(); err != nil {
 		return report.Refused, fmt.Errorf("import %s: %w", label, err)
 	}
-	say(i.out, "%s: %d lines: %d taken, %d known already, %d about something else, %d refused, in %s\n", label, report.Lines,
+	printTextf(i.out, "%s: %d lines: %d taken, %d known already, %d about something else, %d refused, in %s\n", label, report.Lines,
 		added, report.Taken-added, report.Skipped, report.Refused, time.Since(started).Round(time.Millisecond))
 	if settled > 0 {
-		say(i.progress, "%s: of these, %d from before %s, of which facts were dropped: kept, and what is told of that time stays as it is\n", label, settled,
+		printTextf(i.progress, "%s: of these, %d from before %s, of which facts were dropped: kept, and what is told of that time stays as it is\n", label, settled,
 			upkeep.FactsFrom.UTC().Format(time.DateOnly))
 	}
 	if report.First != "" {
-		say(i.progress, "%s: the first that was refused: %s\n", label, report.First)
+		printTextf(i.progress, "%s: the first that was refused: %s\n", label, report.First)
 	}
 	if readErr != nil {
 		return report.Refused, fmt.Errorf("import %s: %w", label, readErr)
@@ -184,8 +184,8 @@ func (i importer) file(ctx context.Context, name string, stdin io.Reader) (refus
 	return report.Refused, nil
 }
 
-// before counts the facts that are from before a time.
-func before(at time.Time, facts []trail.Fact) (n int) {
+// countFactsBefore counts the facts that are from before a time.
+func countFactsBefore(at time.Time, facts []trail.Fact) (n int) {
 	for _, f := range facts {
 		if f.OccurredAt.Before(at) {
 			n++
@@ -194,13 +194,13 @@ func before(at time.Time, facts []trail.Fact) (n int) {
 	return n
 }
 
-// read makes facts of what it reads and hands them on in batches.
-func (i importer) read(ctx context.Context, in io.Reader, latest time.Time, batches chan<- []trail.Fact, label string) (collector.AuditReport, error) {
+// readFacts makes facts of what it reads and hands them on in batches.
+func (i importer) readFacts(ctx context.Context, in io.Reader, latest time.Time, batches chan<- []trail.Fact, label string) (collector.AuditReport, error) {
 	defer close(batches)
 	tr := tracker.New(i.cluster)
 	batch := make([]trail.Fact, 0, importBatch)
 	read := 0
-	told := i.every(func(n int) string { return fmt.Sprintf("%s: %d events read", label, n) })
+	told := i.throttleProgress(func(n int) string { return fmt.Sprintf("%s: %d events read", label, n) })
 	send := func() error {
 		select {
 		case batches <- batch:
@@ -211,7 +211,7 @@ func (i importer) read(ctx context.Context, in io.Reader, latest time.Time, batc
 		}
 	}
 	reader := collector.AuditReader{Now: latest, Take: func(r collector.Request) error {
-		batch = append(batch, tr.Observe(r(tracker.Seen{At: now()}))...)
+		batch = append(batch, tr.Observe(r(tracker.Seen{At: nowUTC()}))...)
 		read++
 		told(read)
 		if len(batch) < importBatch {

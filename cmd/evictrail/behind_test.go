@@ -22,7 +22,7 @@ func TestRecordingGoesOnWhileNothingIsDerived(t *testing.T) {
 	kubeconfig, further := poisonedCluster(t, "e-user-migrations", func(string) []json.RawMessage { return nil })
 	s := startRun(t, []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir()}, nil)
 	lag := func() float64 {
-		found := regexp.MustCompile(`(?m)^evictrail_derive_lag_seconds (\S+)$`).FindStringSubmatch(s.get(t, "/metrics"))
+		found := regexp.MustCompile(`(?m)^evictrail_derive_lag_seconds (\S+)$`).FindStringSubmatch(s.getBody(t, "/metrics"))
 		if found == nil {
 			return -1
 		}
@@ -39,16 +39,16 @@ func TestRecordingGoesOnWhileNothingIsDerived(t *testing.T) {
 	require.NoError(t, err)
 	further()
 	ended := func() int {
-		return len(rows[map[string]any](t, url, "SELECT 1 AS n FROM evictrail.events WHERE kind = 'migration_phase' AND value = 'Succeeded'"))
+		return len(queryRows[map[string]any](t, url, "SELECT 1 AS n FROM evictrail.events WHERE kind = 'migration_phase' AND value = 'Succeeded'"))
 	}
 	require.Eventually(t, func() bool {
-		return ended() > 1 && strings.Contains(s.get(t, "/metrics"), "\nevictrail_spool_facts 0\n")
+		return ended() > 1 && strings.Contains(s.getBody(t, "/metrics"), "\nevictrail_spool_facts 0\n")
 	}, 2*time.Minute, 100*time.Millisecond, "facts are recorded")
 	require.Eventually(t, func() bool { return lag() > 8 }, 2*time.Minute, 100*time.Millisecond)
 	_, err = conn.Exec(t.Context(), "ROLLBACK")
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		return len(rows[map[string]any](t, url, "SELECT 1 AS n FROM evictrail.migrations WHERE outcome = 'succeeded'")) == ended() && lag() < 5
+		return len(queryRows[map[string]any](t, url, "SELECT 1 AS n FROM evictrail.migrations WHERE outcome = 'succeeded'")) == ended() && lag() < 5
 	}, 2*time.Minute, 100*time.Millisecond, "and derived in the end")
 	require.Equal(t, exitFound, s.stop())
 }

@@ -31,7 +31,7 @@ func BenchmarkAuditImport(b *testing.B) {
 				require.NoError(b, err)
 				peak := watchHeap()
 				b.StartTimer()
-				require.NoError(b, importer{store: s, cluster: "c1", out: io.Discard, progress: io.Discard}.run(b.Context(), []string{log}, nil))
+				require.NoError(b, importer{store: s, cluster: "c1", out: io.Discard, progress: io.Discard}.importFiles(b.Context(), []string{log}, nil))
 				b.StopTimer()
 				b.ReportMetric(float64(peak())/1e6, "peak-MB")
 				s.Close()

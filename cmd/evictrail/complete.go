@@ -31,7 +31,7 @@ func completeNames(cmd *cobra.Command, from *readerFlags, cluster *string) {
 			if kind != trail.NameCluster {
 				q.Cluster = *cluster
 			}
-			return names(cmd, from, q, within)
+			return findCompletions(cmd, from, q, within)
 		})
 	}
 }
@@ -44,12 +44,12 @@ func namespaceOf(cmd *cobra.Command) string {
 	return ""
 }
 
-// names looks names up, and says nothing of what goes wrong: that would stand in the middle of what is typed. What they begin
+// findCompletions looks names up, and says nothing of what goes wrong: that would stand in the middle of what is typed. What they begin
 // with is cut off.
-func names(cmd *cobra.Command, from *readerFlags, q trail.NameQuery, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func findCompletions(cmd *cobra.Command, from *readerFlags, q trail.NameQuery, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 	defer cancel()
-	r, err := from.open(ctx)
+	r, err := from.openReader(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -70,7 +70,7 @@ func completeVM(q *question) completer {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return names(cmd, &q.from, trail.NameQuery{Kind: trail.NameVM, Cluster: q.cluster, Prefix: typed}, "")
+		return findCompletions(cmd, &q.from, trail.NameQuery{Kind: trail.NameVM, Cluster: q.cluster, Prefix: typed}, "")
 	}
 }
 
@@ -78,7 +78,7 @@ func completeVM(q *question) completer {
 func completeVMOrNode(q *question) completer {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) == 1 && args[0] == nodeWord {
-			return names(cmd, &q.from, trail.NameQuery{Kind: trail.NameNode, Cluster: q.cluster, Prefix: typed}, "")
+			return findCompletions(cmd, &q.from, trail.NameQuery{Kind: trail.NameNode, Cluster: q.cluster, Prefix: typed}, "")
 		}
 		found, directive := completeVM(q)(cmd, args, typed)
 		if len(args) == 0 && strings.HasPrefix(nodeWord, typed) {

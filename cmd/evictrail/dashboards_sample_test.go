@@ -88,9 +88,9 @@ func TestDashboardsTellOfASample(t *testing.T) {
 	}
 	require.Len(t, a.of, 7, "panels that ask for a sample")
 	for name, q := range a.of {
-		require.Contains(t, a.plan(t, q, "shop"), "migrations_sampled", "%s reads the index of the sample", name)
-		require.Equal(t, a.all(t, name, "tiny"), a.ask(t, name, "tiny"), "%s of few", name)
-		require.NotEmpty(t, a.ask(t, name, "tiny"), name)
+		require.Contains(t, a.explainQuery(t, q, "shop"), "migrations_sampled", "%s reads the index of the sample", name)
+		require.Equal(t, a.queryUnsampledPanel(t, name, "tiny"), a.queryPanel(t, name, "tiny"), "%s of few", name)
+		require.NotEmpty(t, a.queryPanel(t, name, "tiny"), name)
 	}
 
 	for name, columns := range map[string][]string{
@@ -99,30 +99,30 @@ func TestDashboardsTellOfASample(t *testing.T) {
 		"Time in each phase, by how it ended/A": {"waits", "target_starts", "target_prepares", "handover", "data_moves"},
 		"Moves between nodes/nodes":             {"arc__succeeded", "arc__failed"},
 	} {
-		got, want := sums(a.ask(t, name, "shop"), columns), sums(a.all(t, name, "shop"), columns)
+		got, want := sumColumns(a.queryPanel(t, name, "shop"), columns), sumColumns(a.queryUnsampledPanel(t, name, "shop"), columns)
 		for _, c := range columns {
 			require.InEpsilon(t, want[c], got[c], 0.1, "%s, %s: an estimate", name, c)
 		}
 	}
 	for _, name := range []string{"Failures by reason and pair of nodes/A", "Moves between nodes/edges", "VMs that were moved more than once, and their path/A"} {
-		require.Equal(t, a.all(t, name, "shop")[0], a.ask(t, name, "shop")[0], "%s: what is frequent is found, and counted", name)
+		require.Equal(t, a.queryUnsampledPanel(t, name, "shop")[0], a.queryPanel(t, name, "shop")[0], "%s: what is frequent is found, and counted", name)
 	}
 	var listed []any
-	for _, vm := range a.ask(t, "VMs that were moved more than once, and their path/A", "shop") {
+	for _, vm := range a.queryPanel(t, "VMs that were moved more than once, and their path/A", "shop") {
 		listed = append(listed, vm["vmi"])
 	}
 	require.Contains(t, listed[:2], "back", "what goes back and forth is found, however few moves that are")
 	var nodes []any
-	for _, n := range a.ask(t, "Moves between nodes/nodes", "shop") {
+	for _, n := range a.queryPanel(t, "Moves between nodes/nodes", "shop") {
 		nodes = append(nodes, n["id"])
 	}
-	for _, e := range a.ask(t, "Moves between nodes/edges", "shop") {
+	for _, e := range a.queryPanel(t, "Moves between nodes/edges", "shop") {
 		require.True(t, slices.Contains(nodes, e["source"]) && slices.Contains(nodes, e["target"]), "both ends of %s are nodes", e["id"])
 	}
 
-	plain := a.rows(t, whoAskedPlainly)
+	plain := a.queryRows(t, whoAskedPlainly)
 	require.Len(t, plain, 3)
-	for i, row := range a.ask(t, "Who asked, and why/A", "tiny") {
+	for i, row := range a.queryPanel(t, "Who asked, and why/A", "tiny") {
 		require.Equal(t, fmt.Sprint(plain[i]), fmt.Sprint(row))
 	}
 }
@@ -136,8 +136,8 @@ WHERE m.namespace = 'tiny'
 GROUP BY 1, 2, 3
 ORDER BY count(*) DESC, 1, 2`
 
-// sums adds up some columns of rows.
-func sums(rows []map[string]any, columns []string) map[string]float64 {
+// sumColumns adds up some columns of rows.
+func sumColumns(rows []map[string]any, columns []string) map[string]float64 {
 	out := map[string]float64{}
 	for _, r := range rows {
 		for _, c := range columns {
@@ -158,7 +158,7 @@ type asker struct {
 	of   map[string]dashboards.Query // by panel and letter
 }
 
-func (a asker) text(t *testing.T, q dashboards.Query, namespace string) string {
+func (a asker) renderQuery(t *testing.T, q dashboards.Query, namespace string) string {
 	t.Helper()
 	var nodes []string
 	for n := range 100 {
@@ -172,21 +172,21 @@ func (a asker) text(t *testing.T, q dashboards.Query, namespace string) string {
 	return text
 }
 
-// ask returns the rows of a panel, and all those that it has where it never tells of a sample.
-func (a asker) ask(t *testing.T, name, namespace string) []map[string]any {
+// queryPanel returns the rows of a panel, and all those that it has where it never tells of a sample.
+func (a asker) queryPanel(t *testing.T, name, namespace string) []map[string]any {
 	t.Helper()
-	return a.rows(t, a.text(t, a.of[name], namespace))
+	return a.queryRows(t, a.renderQuery(t, a.of[name], namespace))
 }
 
-func (a asker) all(t *testing.T, name, namespace string) []map[string]any {
+func (a asker) queryUnsampledPanel(t *testing.T, name, namespace string) []map[string]any {
 	t.Helper()
-	text := a.text(t, a.of[name], namespace)
+	text := a.renderQuery(t, a.of[name], namespace)
 	plain := strings.NewReplacer("(SELECT n FROM size) >= 750", "false", "(SELECT n FROM size) < 750", "true").Replace(text)
 	require.NotEqual(t, text, plain)
-	return a.rows(t, plain)
+	return a.queryRows(t, plain)
 }
 
-func (a asker) rows(t *testing.T, text string) []map[string]any {
+func (a asker) queryRows(t *testing.T, text string) []map[string]any {
 	t.Helper()
 	rows, err := a.conn.Query(t.Context(), text, pgx.QueryExecModeSimpleProtocol)
 	require.NoError(t, err)
@@ -195,10 +195,10 @@ func (a asker) rows(t *testing.T, text string) []map[string]any {
 	return out
 }
 
-// plan returns how Postgres looks for the rows of a panel.
-func (a asker) plan(t *testing.T, q dashboards.Query, namespace string) string {
+// explainQuery returns how Postgres looks for the rows of a panel.
+func (a asker) explainQuery(t *testing.T, q dashboards.Query, namespace string) string {
 	t.Helper()
-	rows, err := a.conn.Query(t.Context(), "EXPLAIN "+a.text(t, q, namespace), pgx.QueryExecModeSimpleProtocol)
+	rows, err := a.conn.Query(t.Context(), "EXPLAIN "+a.renderQuery(t, q, namespace), pgx.QueryExecModeSimpleProtocol)
 	require.NoError(t, err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)

@@ -83,7 +83,7 @@ func TestDashboardQueriesRun(t *testing.T) {
 	filled := map[string][]string{}
 	for _, s := range dashboardScenarios {
 		for _, q := range sqlQueries(t) {
-			rows := g.ask(t, q, s)
+			rows := g.queryPanel(t, q, s)
 			checkRows(t, q, s, rows)
 			if len(rows) > 0 {
 				filled[q.Name()] = append(filled[q.Name()], s.String())
@@ -113,7 +113,7 @@ func TestDashboardsShowGaps(t *testing.T) {
 	g := playForGrafana(t, "--expire-every=120")
 	for _, q := range sqlQueries(t) {
 		if strings.HasPrefix(q.Panel, "Gaps in the record") {
-			rows := g.ask(t, q, dashboardScenarios[0])
+			rows := g.queryPanel(t, q, dashboardScenarios[0])
 			require.NotEmpty(t, rows, q.Name())
 			if q.Of == dashboards.OfAnnotation {
 				require.True(t, rows[0]["timeend"].(time.Time).After(rows[0]["time"].(time.Time)), "a gap has a length")
@@ -128,7 +128,7 @@ func TestLoopInvestigatorTellsTheStory(t *testing.T) {
 	g := playForGrafana(t)
 	i := slices.IndexFunc(sqlQueries(t), func(q dashboards.Query) bool { return strings.HasPrefix(q.Panel, "The stuck VM above") })
 	states := map[string][]string{}
-	for _, row := range g.ask(t, sqlQueries(t)[i], dashboardScenarios[0]) {
+	for _, row := range g.queryPanel(t, sqlQueries(t)[i], dashboardScenarios[0]) {
 		lane := row["lane"].(string)
 		states[lane] = append(states[lane], row["Value"].(string))
 	}
@@ -163,7 +163,7 @@ func playForGrafana(t *testing.T, args ...string) grafana {
 	played := map[string]bool{}
 	for _, s := range dashboardScenarios {
 		if !played[s.name] {
-			play(t, url, s.name, append(args, "--evacuation-objective=any=2m")...)
+			playBuiltin(t, url, s.name, append(args, "--evacuation-objective=any=2m")...)
 		}
 		played[s.name] = true
 	}
@@ -175,17 +175,17 @@ func playForGrafana(t *testing.T, args ...string) grafana {
 	return grafana{conn}
 }
 
-// ask returns the rows of a query over the time of a scenario, by the names of their columns.
-func (g grafana) ask(t *testing.T, q dashboards.Query, s scenario) []map[string]any {
+// queryPanel returns the rows of a query over the time of a scenario, by the names of their columns.
+func (g grafana) queryPanel(t *testing.T, q dashboards.Query, s scenario) []map[string]any {
 	t.Helper()
-	from, to := g.times(t, s)
+	from, to := g.queryTimeRange(t, s)
 	vars := dashboardstest.Values{
 		"cluster": {s.name}, "namespace": {"demo"}, "vmi": {s.vm}, "node": {s.node},
 		"cause":    {"descheduler", "drain", "user", "KubeVirt update", "other eviction", "controller", "unknown"},
-		"incident": g.column(t, "SELECT loop_id::text FROM evictrail_v1.loops WHERE cluster = $1", s.name),
+		"incident": g.queryColumn(t, "SELECT loop_id::text FROM evictrail_v1.loops WHERE cluster = $1", s.name),
 	}
 	if q.Dashboard != dashboards.UIDLoop {
-		vars["node"] = g.column(t, "SELECT DISTINCT node FROM evictrail_v1.placements WHERE cluster = $1", s.name)
+		vars["node"] = g.queryColumn(t, "SELECT DISTINCT node FROM evictrail_v1.placements WHERE cluster = $1", s.name)
 	}
 	text, err := dashboardstest.SQL(q.Text, from, to, to.Sub(from)/100, vars)
 	require.NoError(t, err, q.Name())
@@ -196,8 +196,8 @@ func (g grafana) ask(t *testing.T, q dashboards.Query, s scenario) []map[string]
 	return rows
 }
 
-// times is the time range of a scenario.
-func (g grafana) times(t *testing.T, s scenario) (from, to time.Time) {
+// queryTimeRange is the time range of a scenario.
+func (g grafana) queryTimeRange(t *testing.T, s scenario) (from, to time.Time) {
 	t.Helper()
 	err := g.conn.QueryRow(t.Context(), "SELECT min(at), max(at) FROM evictrail_v1.events WHERE cluster = $1", s.name).Scan(&from, &to)
 	require.NoError(t, err)
@@ -208,7 +208,7 @@ func (g grafana) times(t *testing.T, s scenario) (from, to time.Time) {
 	return from, to
 }
 
-func (g grafana) column(t *testing.T, query string, args ...any) []string {
+func (g grafana) queryColumn(t *testing.T, query string, args ...any) []string {
 	t.Helper()
 	result, err := g.conn.Query(t.Context(), query, args...)
 	require.NoError(t, err)

@@ -26,7 +26,7 @@ type databaseFlags struct {
 	dataDir      string
 }
 
-func (d *databaseFlags) add(cmd *cobra.Command) {
+func (d *databaseFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&d.url, "database-url", os.Getenv("EVICTRAIL_DATABASE_URL"),
 		"PostgreSQL `URL`, without a password (env EVICTRAIL_DATABASE_URL)")
 	cmd.Flags().Lookup("database-url").DefValue = "" // help does not tell what the environment has
@@ -39,24 +39,24 @@ func (d *databaseFlags) addEmbedded(cmd *cobra.Command, part string) {
 	cmd.Flags().StringVar(&d.dataDir, "data-dir", d.dataDir, "`directory` of the embedded Postgres, used without --database-url")
 }
 
-// open opens the database that the flags name.
-func (d *databaseFlags) open(ctx context.Context) (*store.Store, error) {
-	if err := d.check(); err != nil {
+// openStore opens the database that the flags name.
+func (d *databaseFlags) openStore(ctx context.Context) (*store.Store, error) {
+	if err := d.checkFlags(); err != nil {
 		return nil, err
 	}
 	return store.Open(ctx, d.url, d.passwordFile)
 }
 
-// check says what is wrong with the flags alone.
-func (d *databaseFlags) check() error {
+// checkFlags says what is wrong with the flags alone.
+func (d *databaseFlags) checkFlags() error {
 	if d.url == "" {
-		return usagef("no database: give --database-url or set EVICTRAIL_DATABASE_URL; `evictrail run` and `demo` print theirs when they start")
+		return usageErrorf("no database: give --database-url or set EVICTRAIL_DATABASE_URL; `evictrail run` and `demo` print theirs when they start")
 	}
 	if hasPassword(d.url) {
-		return usagef("database-url holds a password, which who lists processes can read: put it into a file, and name that with --database-password-file")
+		return usageErrorf("database-url holds a password, which who lists processes can read: put it into a file, and name that with --database-password-file")
 	}
 	if err := pg.CheckLink(d.url); err != nil && !d.insecure {
-		return usagef("%w; or say --database-insecure", err)
+		return usageErrorf("%w; or say --database-insecure", err)
 	}
 	return nil
 }
@@ -85,17 +85,17 @@ type database struct {
 // openOrEmbed opens the database that the flags name, or starts an embedded Postgres and opens that.
 func (d *databaseFlags) openOrEmbed(ctx context.Context, log *slog.Logger) (*database, error) {
 	if d.url != "" {
-		s, err := d.open(ctx)
+		s, err := d.openStore(ctx)
 		return &database{Store: s, url: d.url}, err
 	}
-	return d.embed(ctx, log)
+	return d.startEmbedded(ctx, log)
 }
 
-// later is openOrEmbed for a service that starts without its database, too: one that the flags name need not answer yet.
-func (d *databaseFlags) later(ctx context.Context, log *slog.Logger) (db *database, err error) {
+// openOrEmbedLater is openOrEmbed for a service that starts without its database, too: one that the flags name need not answer yet.
+func (d *databaseFlags) openOrEmbedLater(ctx context.Context, log *slog.Logger) (db *database, err error) {
 	if d.url == "" {
-		db, err = d.embed(ctx, log)
-	} else if err = d.check(); err == nil {
+		db, err = d.startEmbedded(ctx, log)
+	} else if err = d.checkFlags(); err == nil {
 		db = &database{url: d.url}
 		db.Store, err = store.OpenLater(ctx, d.url, d.passwordFile)
 	}
@@ -106,8 +106,8 @@ func (d *databaseFlags) later(ctx context.Context, log *slog.Logger) (db *databa
 	return db, nil
 }
 
-// embed starts an embedded Postgres, which is started again where it ends by itself, and opens it.
-func (d *databaseFlags) embed(ctx context.Context, log *slog.Logger) (*database, error) {
+// startEmbedded starts an embedded Postgres, which is started again where it ends by itself, and opens it.
+func (d *databaseFlags) startEmbedded(ctx context.Context, log *slog.Logger) (*database, error) {
 	server, err := embedded.Keep(ctx, embedded.Options{Dir: d.dataDir, Logger: log})
 	if err != nil {
 		return nil, fmt.Errorf("start embedded Postgres (or give --database-url): %w", err)
@@ -124,13 +124,13 @@ func (d *databaseFlags) embed(ctx context.Context, log *slog.Logger) (*database,
 // answersWithin bounds how long a start waits for the database to answer.
 const answersWithin = 5 * time.Second
 
-// begin brings the schema up to date where the database answers now, and reports whether it did. One that is away is no error.
-func (d *database) begin(ctx context.Context, log *slog.Logger) (bool, error) {
+// prepareIfAvailable brings the schema up to date where the database answers now, and reports whether it did. One that is away is no error.
+func (d *database) prepareIfAvailable(ctx context.Context, log *slog.Logger) (bool, error) {
 	asking, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
 	err := d.DB.Ping(asking)
 	if err == nil {
-		err = prepare(ctx, d.Store, log)
+		err = prepareDatabase(ctx, d.Store, log)
 	}
 	switch {
 	case err == nil:
@@ -143,13 +143,13 @@ func (d *database) begin(ctx context.Context, log *slog.Logger) (bool, error) {
 	return false, err
 }
 
-// arrive waits for the database where it was away at the start, and brings its schema up to date.
-func (d *database) arrive(ctx context.Context, log *slog.Logger) error {
+// waitUntilReady waits for the database where it was away at the start, and brings its schema up to date.
+func (d *database) waitUntilReady(ctx context.Context, log *slog.Logger) error {
 	if d.isReady() {
 		return nil
 	}
-	_, err := await(ctx, log, "database is still away, trying again",
-		func() (struct{}, error) { return struct{}{}, prepare(ctx, d.Store, log) },
+	_, err := retryUntilAvailable(ctx, log, "database is still away, trying again",
+		func() (struct{}, error) { return struct{}{}, prepareDatabase(ctx, d.Store, log) },
 		func(err error) bool { return errors.Is(err, pg.ErrUnavailable) })
 	if err == nil {
 		log.Info("database answers, what waits is stored")
@@ -184,8 +184,8 @@ func (d *database) close(ctx context.Context) error {
 	return d.server.Stop(context.WithoutCancel(ctx))
 }
 
-// prepare makes sure that our statements last in the database, brings its schema up to date, and says what it did.
-func prepare(ctx context.Context, s *store.Store, log *slog.Logger) error {
+// prepareDatabase makes sure that our statements last in the database, brings its schema up to date, and says what it did.
+func prepareDatabase(ctx context.Context, s *store.Store, log *slog.Logger) error {
 	if _, err := s.DB.CheckPooler(ctx); err != nil {
 		return err
 	}

@@ -14,14 +14,14 @@ func TestReadyDatabaseHasPartitions(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	f := databaseFlags{url: storetest.EmptyURL(t)}
-	db, err := f.later(t.Context(), log)
+	db, err := f.openOrEmbedLater(t.Context(), log)
 	require.NoError(t, err)
 	defer db.Close()
-	began, err := db.begin(t.Context(), log)
+	began, err := db.prepareIfAvailable(t.Context(), log)
 	require.NoError(t, err)
 	require.True(t, began)
 
 	upkeep, err := db.Upkeep(t.Context())
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, upkeep.PartitionsUntil.Sub(now()).Hours(), 28*24.0, "made until %s", upkeep.PartitionsUntil)
+	require.GreaterOrEqual(t, upkeep.PartitionsUntil.Sub(nowUTC()).Hours(), 28*24.0, "made until %s", upkeep.PartitionsUntil)
 }

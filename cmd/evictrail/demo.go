@@ -43,10 +43,10 @@ to ask, and stay until you press Ctrl-C. Each recording is a cluster of its own:
   evictrail demo --once   # leave when everything is played`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	f.db.add(cmd)
+	f.db.addFlags(cmd)
 	f.db.addEmbedded(cmd, "demo")
-	f.log.add(cmd, "warn")
-	f.listen.add(cmd)
+	f.log.addFlags(cmd, "warn")
+	f.listen.addFlags(cmd)
 	cmd.Flags().StringVar(&f.recordings, "recordings", "", "`directory` with recordings, one folder each; by default those built in")
 	cmd.Flags().BoolVar(&f.once, "once", false, "leave when everything is played")
 	return cmd
@@ -54,29 +54,29 @@ to ask, and stay until you press Ctrl-C. Each recording is a cluster of its own:
 
 func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 	started := time.Now()
-	log, err := f.log.logger(cmd)
+	log, err := f.log.newLogger(cmd)
 	if err != nil {
 		return err
 	}
-	recs, err := f.open()
+	recs, err := f.openRecordings()
 	if err != nil {
 		return err
 	}
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	if f.listen.auth == authKubernetes {
-		return usagef("auth kubernetes: the demo has no cluster that could say who callers are")
+		return usageErrorf("auth kubernetes: the demo has no cluster that could say who callers are")
 	}
-	web, err := f.listen.bind(ctx, log)
+	web, err := f.listen.bindAddress(ctx, log)
 	if err != nil {
 		return err
 	}
-	say(out, "Starting a Postgres ...\n")
+	printTextf(out, "Starting a Postgres ...\n")
 	db, err := f.db.openOrEmbed(ctx, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close(ctx)) }()
-	if err := prepare(ctx, db.Store, log); err != nil {
+	if err := prepareDatabase(ctx, db.Store, log); err != nil {
 		return err
 	}
 	g, serving := errgroup.WithContext(ctx)
@@ -84,20 +84,20 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 	g.Go(func() error {
 		return web.serve(serving, func(ctx context.Context) trail.RecorderStatus {
 			if err := db.DB.Ping(ctx); err != nil {
-				return trail.RecorderStatus{State: trail.RecorderNotRecording, Since: now(), Why: []string{"The database does not answer."}, Details: []string{err.Error()}, Unready: true}
+				return trail.RecorderStatus{State: trail.RecorderNotRecording, Since: nowUTC(), Why: []string{"The database does not answer."}, Details: []string{err.Error()}, Unready: true}
 			}
 			return trail.RecorderStatus{State: trail.RecorderRecording, Since: started}
-		}, answering(serving, db.Store, log))
+		}, newReadServer(serving, db.Store, log))
 	})
 	g.Go(func() error {
 		defer stop()
-		return f.show(serving, db, web, recs, out, log, started)
+		return f.playRecordings(serving, db, web, recs, out, log, started)
 	})
 	return g.Wait()
 }
 
-// open reads the recordings, the one that the first answer is about first.
-func (f *demoFlags) open() ([]*recording.Recording, error) {
+// openRecordings reads the recordings, the one that the first answer is about first.
+func (f *demoFlags) openRecordings() ([]*recording.Recording, error) {
 	from := evictrail.Recordings()
 	if f.recordings != "" {
 		from = os.DirFS(f.recordings)
@@ -127,29 +127,29 @@ func (f *demoFlags) open() ([]*recording.Recording, error) {
 	return out, nil
 }
 
-// show plays everything, tells what to try after the first, and waits for the end.
-func (f *demoFlags) show(ctx context.Context, db *database, web *service, recs []*recording.Recording, out io.Writer, log *slog.Logger, started time.Time) error {
+// playRecordings plays everything, tells what to try after the first, and waits for the end.
+func (f *demoFlags) playRecordings(ctx context.Context, db *database, web *service, recs []*recording.Recording, out io.Writer, log *slog.Logger, started time.Time) error {
 	p := player{thresholds: trail.DefaultThresholds(), store: db.Store, log: log, progress: io.Discard}
 	for i, rec := range recs {
-		p.metrics = web.clusters.add(rec.Name) // each has a node worker-1, and its own descheduler
-		if err := p.play(ctx, rec, rec.Name); err != nil {
+		p.metrics = web.clusters.addCluster(rec.Name) // each has a node worker-1, and its own descheduler
+		if err := p.playRecording(ctx, rec, rec.Name); err != nil {
 			return ignoreCancel(ctx, err)
 		}
-		say(out, "Played %s: %s, %d lines.\n", rec.Name, rec.End().Sub(rec.Start()).Round(time.Second), len(rec.Lines))
+		printTextf(out, "Played %s: %s, %d lines.\n", rec.Name, rec.End().Sub(rec.Start()).Round(time.Second), len(rec.Lines))
 		if i > 0 {
 			continue
 		}
 		if err := firstAnswer(ctx, db.Store, rec, out); err != nil {
 			return ignoreCancel(ctx, err)
 		}
-		say(out, "\n(The first answer took %s.) In a browser: http://%s/\nOr try, in another shell:\n\n%s\n", time.Since(started).Round(100*time.Millisecond), web.listener.Addr(), whatToTry(db.url, web.listener.Addr().String()))
+		printTextf(out, "\n(The first answer took %s.) In a browser: http://%s/\nOr try, in another shell:\n\n%s\n", time.Since(started).Round(100*time.Millisecond), web.listener.Addr(), whatToTry(db.url, web.listener.Addr().String()))
 	}
-	say(out, "\nAll %d recordings are in, %s after the start.", len(recs), time.Since(started).Round(100*time.Millisecond))
+	printTextf(out, "\nAll %d recordings are in, %s after the start.", len(recs), time.Since(started).Round(100*time.Millisecond))
 	if f.once {
-		say(out, "\n")
+		printTextf(out, "\n")
 		return nil
 	}
-	say(out, " Press Ctrl-C to leave.\n")
+	printTextf(out, " Press Ctrl-C to leave.\n")
 	<-ctx.Done()
 	return nil
 }
@@ -167,8 +167,8 @@ func firstAnswer(ctx context.Context, s *store.Store, rec *recording.Recording, 
 	if err != nil {
 		return err
 	}
-	say(out, "\n$ %s why %s/%s --cluster %s --at %s\n\n%s\n", os.Args[0], namespace, vm, rec.Name, rec.End().Format(time.RFC3339),
-		wrap(h.Why(namespace, vm).Paragraph))
+	printTextf(out, "\n$ %s why %s/%s --cluster %s --at %s\n\n%s\n", os.Args[0], namespace, vm, rec.Name, rec.End().Format(time.RFC3339),
+		wrapParagraph(h.Why(namespace, vm).Paragraph))
 	return nil
 }
 
@@ -190,4 +190,4 @@ func whatToTry(url, addr string) string {
 `, url, os.Args[0], demoFirst, addr)
 }
 
-func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
+func printTextf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }

@@ -39,7 +39,7 @@ const (
 	flagWindow      = "migration-history-window"
 )
 
-func (f *deschedulerFlags) add(cmd *cobra.Command) {
+func (f *deschedulerFlags) addFlags(cmd *cobra.Command) {
 	f.addSources(cmd)
 	flags := cmd.Flags()
 	flags.DurationVar(&f.cooldown.Base, flagCooldown, 0, "where its policy cannot be read: the descheduler's migrationCooldown, how `long` a VM rests after a migration (default 15m)")
@@ -61,7 +61,7 @@ func (f *deschedulerFlags) addSources(cmd *cobra.Command) {
 	flags.DurationVar(&f.every, "descheduler-metrics-interval", collector.ScrapeInterval, "how `often` they are read")
 }
 
-func (f *deschedulerFlags) check(cmd *cobra.Command) error {
+func (f *deschedulerFlags) checkFlags(cmd *cobra.Command) error {
 	f.stated = slices.ContainsFunc([]string{flagCooldown, flagMaxCooldown, flagWindow}, cmd.Flags().Changed)
 	sources := 0
 	for _, given := range []bool{f.policy != "", f.configMap != "", f.stated} {
@@ -72,16 +72,16 @@ func (f *deschedulerFlags) check(cmd *cobra.Command) error {
 	_, _, named := cutName(f.configMap)
 	switch {
 	case sources > 1:
-		return usagef("the descheduler's settings come from one place: give --descheduler-policy, --descheduler-configmap, or --%s and its like", flagCooldown)
+		return usageErrorf("the descheduler's settings come from one place: give --descheduler-policy, --descheduler-configmap, or --%s and its like", flagCooldown)
 	case f.configMap != "" && !named:
-		return usagef("descheduler-configmap %q: expected NAMESPACE/NAME", f.configMap)
+		return usageErrorf("descheduler-configmap %q: expected NAMESPACE/NAME", f.configMap)
 	case !slices.Contains(models, f.model):
-		return usagef("descheduler-model %q: expected one of %s", f.model, strings.Join(models, ", "))
+		return usageErrorf("descheduler-model %q: expected one of %s", f.model, strings.Join(models, ", "))
 	case f.model != models[0] && sources == 0:
-		return usagef("descheduler-model: say where its settings are with --descheduler-policy or --descheduler-configmap, or state them with --%s", flagCooldown)
+		return usageErrorf("descheduler-model: say where its settings are with --descheduler-policy or --descheduler-configmap, or state them with --%s", flagCooldown)
 	}
 	if err := f.cooldown.Validate(); err != nil {
-		return usagef("%s, %s, %s: %v", flagCooldown, flagMaxCooldown, flagWindow, err)
+		return usageErrorf("%s, %s, %s: %v", flagCooldown, flagMaxCooldown, flagWindow, err)
 	}
 	return f.checkMetrics(cmd)
 }
@@ -90,7 +90,7 @@ func (f *deschedulerFlags) checkMetrics(cmd *cobra.Command) error {
 	if f.url == "" {
 		for _, flag := range []string{"token-file", "ca-file", "insecure", "interval"} {
 			if cmd.Flags().Changed("descheduler-metrics-" + flag) {
-				return usagef("descheduler-metrics-%s: say where the metrics are with --descheduler-metrics-url", flag)
+				return usageErrorf("descheduler-metrics-%s: say where the metrics are with --descheduler-metrics-url", flag)
 			}
 		}
 		return nil
@@ -98,13 +98,13 @@ func (f *deschedulerFlags) checkMetrics(cmd *cobra.Command) error {
 	u, err := url.Parse(f.url)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return usagef("descheduler-metrics-url %q: expected such as https://descheduler.example:10258/metrics", f.url)
+		return usageErrorf("descheduler-metrics-url %q: expected such as https://descheduler.example:10258/metrics", f.url)
 	case u.User != nil:
-		return usagef("descheduler-metrics-url: no user or password in it: give a token with --descheduler-metrics-token-file")
+		return usageErrorf("descheduler-metrics-url: no user or password in it: give a token with --descheduler-metrics-token-file")
 	case f.insecure && f.caFile != "":
-		return usagef("descheduler-metrics-insecure and descheduler-metrics-ca-file exclude each other")
+		return usageErrorf("descheduler-metrics-insecure and descheduler-metrics-ca-file exclude each other")
 	case f.every < time.Second:
-		return usagef("descheduler-metrics-interval %s: expected at least 1s", f.every)
+		return usageErrorf("descheduler-metrics-interval %s: expected at least 1s", f.every)
 	}
 	for flag, file := range map[string]string{"token-file": f.tokenFile, "ca-file": f.caFile} {
 		if file == "" {
@@ -117,8 +117,8 @@ func (f *deschedulerFlags) checkMetrics(cmd *cobra.Command) error {
 	return nil
 }
 
-// observations returns what is known of the descheduler without asking the cluster.
-func (f *deschedulerFlags) observations() ([]collector.Observation, error) {
+// readObservations returns what is known of the descheduler without asking the cluster.
+func (f *deschedulerFlags) readObservations() ([]collector.Observation, error) {
 	switch {
 	case f.policy != "":
 		text, err := os.ReadFile(f.policy)
@@ -150,8 +150,8 @@ func (f *deschedulerFlags) policyMap() *collector.PolicyMap {
 	return &collector.PolicyMap{Namespace: namespace, Name: name, Model: f.statedModel()}
 }
 
-// target returns the metrics to read, nil where there are none.
-func (f *deschedulerFlags) target() *collector.ScrapeTarget {
+// newScrapeTarget returns the metrics to read, nil where there are none.
+func (f *deschedulerFlags) newScrapeTarget() *collector.ScrapeTarget {
 	if f.url == "" {
 		return nil
 	}

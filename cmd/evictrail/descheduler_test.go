@@ -46,13 +46,13 @@ func TestDeschedulerFlags(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			code, _, stderr := run(t, append([]string{"run"}, c.args...)...)
+			code, _, stderr := runCommand(t, append([]string{"run"}, c.args...)...)
 			require.Equal(t, exitUsage, code, stderr)
 			require.Contains(t, stderr, c.want)
 			require.NotContains(t, stderr, "secret")
 		})
 	}
-	code, _, stderr := run(t, "run", "--kubeconfig", writeKubeconfig(t, "http://127.0.0.1:1"), "--descheduler-metrics-url=https://d/", "--descheduler-metrics-ca-file=/none")
+	code, _, stderr := runCommand(t, "run", "--kubeconfig", writeKubeconfig(t, "http://127.0.0.1:1"), "--descheduler-metrics-url=https://d/", "--descheduler-metrics-ca-file=/none")
 	require.NotEqual(t, exitFound, code)
 	require.Contains(t, stderr, "descheduler-metrics-ca-file: open /none")
 }
@@ -69,7 +69,7 @@ type factTold struct {
 // factsOf returns the recorded facts of a kind with their details.
 func factsOf[D any](t *testing.T, url string, kind trail.Kind) (facts []factTold, details []D) {
 	t.Helper()
-	facts = rows[factTold](t, url, "SELECT * FROM evictrail_v1.events WHERE kind = '"+string(kind)+"' ORDER BY at, node, reason")
+	facts = queryRows[factTold](t, url, "SELECT * FROM evictrail_v1.events WHERE kind = '"+string(kind)+"' ORDER BY at, node, reason")
 	for _, f := range facts {
 		var d D
 		require.NoError(t, json.Unmarshal(f.Detail, &d))
@@ -94,7 +94,7 @@ func TestPlayRecordsBlocks(t *testing.T) {
 	require.Len(t, want, 6)
 
 	url := storetest.NewURL(t)
-	play(t, url, name)
+	playBuiltin(t, url, name)
 	facts, blocks := factsOf[trail.BlocksDetail](t, url, trail.KindBlocksObserved)
 	got := map[string]int64{}
 	for i, f := range facts {
@@ -112,10 +112,10 @@ func TestPlayRecordsBlocks(t *testing.T) {
 		Cooldown:   &trail.CooldownSettings{Base: 30 * time.Second, Max: 4 * time.Minute, Window: time.Hour},
 		LimitTotal: policies[0].Descheduler.LimitTotal, LimitPerNode: policies[0].Descheduler.LimitPerNode,
 	}})
-	before := everything(t, url)
-	play(t, url, name)
-	require.Equal(t, before, everything(t, url))
-	code, out, stderr := run(t, "timeline", "--database-url", url)
+	before := readPublicViews(t, url)
+	playBuiltin(t, url, name)
+	require.Equal(t, before, readPublicViews(t, url))
+	code, out, stderr := runCommand(t, "timeline", "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
 	require.Contains(t, out, "from worker-3 in namespace demo (cooldown).")
 	require.Contains(t, out, "The descheduler was started.")
@@ -175,7 +175,7 @@ func TestRunReadsTheDescheduler(t *testing.T) {
 	}
 	first := startRun(t, args, nil)
 	require.Eventually(t, func() bool { return recorded() == 3 }, 2*time.Minute, 50*time.Millisecond)
-	require.Contains(t, first.get(t, "/metrics"), `evictrail_scrapes_total{result="failed"} 0`)
+	require.Contains(t, first.getBody(t, "/metrics"), `evictrail_scrapes_total{result="failed"} 0`)
 	require.Equal(t, exitFound, first.stop())
 	count.Store(5)
 	second := startRun(t, args, nil)

@@ -37,7 +37,7 @@ One line for each check: ok, warn (it works, but something is not seen or will n
   evictrail doctor -o json | jq '.checks[] | select(.status != "ok")'`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -68,19 +68,19 @@ type doctor struct {
 	name   string           // under which the cluster is recorded; empty where that is not known
 }
 
-func (d *doctor) add(status health, subject, finding, advice string) {
+func (d *doctor) addCheck(status health, subject, finding, advice string) {
 	d.checks = append(d.checks, check{status, subject, finding, advice})
 }
 
-func (d *doctor) ok(subject, format string, args ...any) {
-	d.add(healthOK, subject, fmt.Sprintf(format, args...), "")
+func (d *doctor) addOKf(subject, format string, args ...any) {
+	d.addCheck(healthOK, subject, fmt.Sprintf(format, args...), "")
 }
 
 // checkTimeout bounds one question.
 const checkTimeout = 10 * time.Second
 
-// ask asks one question, in a time of its own.
-func ask[T any](ctx context.Context, question func(context.Context) (T, error)) (T, error) {
+// askWithTimeout asks one question, in a time of its own.
+func askWithTimeout[T any](ctx context.Context, question func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	return question(ctx)
@@ -88,38 +88,38 @@ func ask[T any](ctx context.Context, question func(context.Context) (T, error)) 
 
 func (f *doctorFlags) run(cmd *cobra.Command) error {
 	if !slices.Contains([]string{"text", "json"}, f.output) {
-		return usagef("output %q: expected text or json", f.output)
+		return usageErrorf("output %q: expected text or json", f.output)
 	}
 	d := &doctor{f: &f.runFlags}
-	d.flags(cmd)
+	d.checkCommandLine(cmd)
 	ctx := cmd.Context()
-	d.cluster(ctx)
-	d.sources(ctx)
-	d.spool()
-	d.database(ctx)
+	d.checkAPIServer(ctx)
+	d.checkSources(ctx)
+	d.checkSpool()
+	d.checkDatabase(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := d.write(cmd.OutOrStdout(), f.output); err != nil {
+	if err := d.writeChecks(cmd.OutOrStdout(), f.output); err != nil {
 		return err
 	}
-	if failed := d.count(healthFail); failed > 0 {
+	if failed := d.countChecks(healthFail); failed > 0 {
 		return fmt.Errorf("%d of %d checks failed", failed, len(d.checks))
 	}
 	return nil
 }
 
-// flags checks the command line itself, as "run" does before it starts.
-func (d *doctor) flags(cmd *cobra.Command) {
-	_, err := d.f.loops.thresholds()
-	for _, err := range append(d.f.checks(cmd), err) {
+// checkCommandLine checks the command line itself, as "run" does before it starts.
+func (d *doctor) checkCommandLine(cmd *cobra.Command) {
+	_, err := d.f.loops.parseThresholds()
+	for _, err := range append(d.f.checkAllFlags(cmd), err) {
 		if err != nil {
-			d.add(healthFail, "command line", err.Error(), "correct it: `run` would not start with it")
+			d.addCheck(healthFail, "command line", err.Error(), "correct it: `run` would not start with it")
 		}
 	}
 }
 
-func (d *doctor) count(status health) int {
+func (d *doctor) countChecks(status health) int {
 	n := 0
 	for _, c := range d.checks {
 		if c.Status == status {
@@ -129,13 +129,13 @@ func (d *doctor) count(status health) int {
 	return n
 }
 
-// write writes the findings: a line each, or all as JSON.
-func (d *doctor) write(out io.Writer, format string) error {
+// writeChecks writes the findings: a line each, or all as JSON.
+func (d *doctor) writeChecks(out io.Writer, format string) error {
 	if format == "json" {
 		e := json.NewEncoder(out)
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"checks": d.checks, "failed": d.count(healthFail), "warned": d.count(healthWarn)})
+		return e.Encode(map[string]any{"checks": d.checks, "failed": d.countChecks(healthFail), "warned": d.countChecks(healthWarn)})
 	}
 	width := 0
 	for _, c := range d.checks {

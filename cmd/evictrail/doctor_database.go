@@ -17,45 +17,45 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// identity finds the name under which the cluster is recorded.
-func (d *doctor) identity(ctx context.Context, config *rest.Config) {
+// findClusterName finds the name under which the cluster is recorded.
+func (d *doctor) findClusterName(ctx context.Context, config *rest.Config) {
 	if d.f.cluster != "" {
 		d.name = d.f.cluster
-		d.ok("identity", "recorded as %s", d.name)
+		d.addOKf("identity", "recorded as %s", d.name)
 		return
 	}
-	name, err := ask(ctx, func(ctx context.Context) (string, error) { return collector.ClusterUID(ctx, config) })
+	name, err := askWithTimeout(ctx, func(ctx context.Context) (string, error) { return collector.ClusterUID(ctx, config) })
 	if err != nil {
-		d.add(healthFail, "identity", err.Error(), "grant get on the namespace kube-system, or name the cluster with --cluster")
+		d.addCheck(healthFail, "identity", err.Error(), "grant get on the namespace kube-system, or name the cluster with --cluster")
 		return
 	}
 	d.name = name
-	d.ok("identity", "recorded as %s, the UID of the namespace kube-system", name)
+	d.addOKf("identity", "recorded as %s, the UID of the namespace kube-system", name)
 }
 
-// database checks whether it answers, its schema, our rights in it, its room, and what was told into it.
-func (d *doctor) database(ctx context.Context) {
+// checkDatabase checks whether it answers, its schema, our rights in it, its room, and what was told into it.
+func (d *doctor) checkDatabase(ctx context.Context) {
 	s := d.openDatabase(ctx)
 	if s == nil {
 		return
 	}
 	defer s.Close()
-	c, err := ask(ctx, s.Condition)
+	c, err := askWithTimeout(ctx, s.Condition)
 	if err != nil {
-		d.add(healthFail, "database", err.Error(), "see the log of Postgres")
+		d.addCheck(healthFail, "database", err.Error(), "see the log of Postgres")
 		return
 	}
 	facts := fmt.Sprintf("about %d facts", c.Facts)
 	if c.Facts < 0 {
 		facts = "facts not counted yet"
 	}
-	d.ok("database", "answers as %s: Postgres %s, %.1f MiB, %s", c.User, c.Server, float64(c.Bytes)/(1<<20), facts)
-	d.pooler(ctx, s)
+	d.addOKf("database", "answers as %s: Postgres %s, %.1f MiB, %s", c.User, c.Server, float64(c.Bytes)/(1<<20), facts)
+	d.checkPooler(ctx, s)
 	switch {
 	case c.Standby:
-		d.add(healthFail, "database", "a standby: it cannot be written", "point --database-url to the primary")
+		d.addCheck(healthFail, "database", "a standby: it cannot be written", "point --database-url to the primary")
 	case c.ReadOnly:
-		d.add(healthFail, "database", "read-only for "+c.User+": default_transaction_read_only is on", "ALTER DATABASE or ALTER ROLE ... RESET default_transaction_read_only, as an administrator")
+		d.addCheck(healthFail, "database", "read-only for "+c.User+": default_transaction_read_only is on", "ALTER DATABASE or ALTER ROLE ... RESET default_transaction_read_only, as an administrator")
 	}
 	if len(c.Lacking) > 0 {
 		const most = 4
@@ -63,27 +63,27 @@ func (d *doctor) database(ctx context.Context) {
 		if more := len(c.Lacking) - most; more > 0 {
 			lacking += fmt.Sprintf(" and %d more", more)
 		}
-		d.add(healthFail, "database rights", "lacking: "+lacking, "run the SQL of `evictrail schema roles` as the owner, and grant evictrail_writer to "+c.User)
+		d.addCheck(healthFail, "database rights", "lacking: "+lacking, "run the SQL of `evictrail schema roles` as the owner, and grant evictrail_writer to "+c.User)
 		return
 	}
-	if !d.schema(ctx, s, c) {
+	if !d.checkSchema(ctx, s, c) {
 		return
 	}
-	d.ok("database rights", "all that a writer needs")
-	d.upkeep(ctx, s)
-	d.heard(ctx, s)
+	d.addOKf("database rights", "all that a writer needs")
+	d.checkUpkeep(ctx, s)
+	d.checkRequestSources(ctx, s)
 }
 
-// pooler checks whether our statements last where a connection pooler stands before the database.
-func (d *doctor) pooler(ctx context.Context, s *store.Store) {
-	pooled, err := ask(ctx, s.DB.CheckPooler)
+// checkPooler checks whether our statements last where a connection pooler stands before the database.
+func (d *doctor) checkPooler(ctx context.Context, s *store.Store) {
+	pooled, err := askWithTimeout(ctx, s.DB.CheckPooler)
 	switch {
 	case errors.Is(err, pg.ErrPooler):
-		d.add(healthFail, "connection pooler", "in transaction mode, which loses the statements that evictrail prepares", "add "+pg.PoolerMode+" to --database-url (docs/install.md)")
+		d.addCheck(healthFail, "connection pooler", "in transaction mode, which loses the statements that evictrail prepares", "add "+pg.PoolerMode+" to --database-url (docs/install.md)")
 	case err != nil:
-		d.add(healthWarn, "connection pooler", err.Error(), "")
+		d.addCheck(healthWarn, "connection pooler", err.Error(), "")
 	case pooled:
-		d.ok("connection pooler", "one stands before the database, and our statements last")
+		d.addOKf("connection pooler", "one stands before the database, and our statements last")
 	}
 }
 
@@ -95,39 +95,39 @@ func (d *doctor) openDatabase(ctx context.Context) *store.Store {
 		version, url, err := embedded.Find(ctx, flags.dataDir, "evictrail")
 		switch {
 		case err != nil:
-			d.add(healthFail, "database", "no --database-url, and "+err.Error(), "install a PostgreSQL server (15 or newer), or give --database-url")
+			d.addCheck(healthFail, "database", "no --database-url, and "+err.Error(), "install a PostgreSQL server (15 or newer), or give --database-url")
 			return nil
 		case url == "":
-			d.add(healthWarn, "database", fmt.Sprintf("one of our own, Postgres %s, which `run` will start in %s: not checked", version, flags.dataDir), "for a cluster that matters give --database-url")
+			d.addCheck(healthWarn, "database", fmt.Sprintf("one of our own, Postgres %s, which `run` will start in %s: not checked", version, flags.dataDir), "for a cluster that matters give --database-url")
 			return nil
 		}
 		flags.url = url
 	}
-	s, err := ask(ctx, flags.open)
+	s, err := askWithTimeout(ctx, flags.openStore)
 	if err != nil {
-		d.add(healthFail, "database", err.Error(), "check --database-url, --database-password-file and the network; what needs the database is not checked")
+		d.addCheck(healthFail, "database", err.Error(), "check --database-url, --database-password-file and the network; what needs the database is not checked")
 		return nil
 	}
 	return s
 }
 
-// schema judges the database's schema and reports whether the rest can be looked at.
-func (d *doctor) schema(ctx context.Context, s *store.Store, c store.Condition) bool {
-	status, err := ask(ctx, s.Schema)
+// checkSchema judges the database's schema and reports whether the rest can be looked at.
+func (d *doctor) checkSchema(ctx context.Context, s *store.Store, c store.Condition) bool {
+	status, err := askWithTimeout(ctx, s.Schema)
 	switch {
 	case err != nil:
-		d.add(healthFail, "schema", err.Error(), "")
+		d.addCheck(healthFail, "schema", err.Error(), "")
 		return false
 	case status.Newer():
-		d.add(healthWarn, "schema", fmt.Sprintf("version %d, this evictrail is of %d, which does", status.Version, status.Expected), "finish the upgrade, or the way back: old and new get along for one version")
+		d.addCheck(healthWarn, "schema", fmt.Sprintf("version %d, this evictrail is of %d, which does", status.Version, status.Expected), "finish the upgrade, or the way back: old and new get along for one version")
 		return true
 	case status.Version == status.Expected:
-		d.ok("schema", "version %d, as needed", status.Version)
+		d.addOKf("schema", "version %d, as needed", status.Version)
 		return true
 	case status.Version < status.Expected && !status.TooOld() && c.MayBuild:
-		d.add(healthWarn, "schema", fmt.Sprintf("version %d, this evictrail needs %d", status.Version, status.Expected), "`run` brings it up to date when it starts; so does `evictrail schema up`")
+		d.addCheck(healthWarn, "schema", fmt.Sprintf("version %d, this evictrail needs %d", status.Version, status.Expected), "`run` brings it up to date when it starts; so does `evictrail schema up`")
 	default:
-		d.add(healthFail, "schema", status.Check().Error(), "as the owner of the database")
+		d.addCheck(healthFail, "schema", status.Check().Error(), "as the owner of the database")
 	}
 	return false
 }
@@ -135,98 +135,98 @@ func (d *doctor) schema(ctx context.Context, s *store.Store, c store.Condition) 
 // leastRunway is as in the alert EvictrailPartitionRunway.
 const leastRunway = 7 * 24 * time.Hour
 
-// upkeep judges what the database is kept with: partitions ahead, strays, its clock.
-func (d *doctor) upkeep(ctx context.Context, s *store.Store) {
-	u, err := ask(ctx, s.Upkeep)
+// checkUpkeep judges what the database is kept with: partitions ahead, strays, its clock.
+func (d *doctor) checkUpkeep(ctx context.Context, s *store.Store) {
+	u, err := askWithTimeout(ctx, s.Upkeep)
 	if err != nil {
-		d.add(healthFail, "database upkeep", err.Error(), "")
+		d.addCheck(healthFail, "database upkeep", err.Error(), "")
 		return
 	}
-	switch ahead := u.PartitionsUntil.Sub(now()); {
+	switch ahead := u.PartitionsUntil.Sub(nowUTC()); {
 	case u.PartitionsUntil.Unix() == 0:
-		d.add(healthWarn, "partitions", "none yet", "`run` makes them")
+		d.addCheck(healthWarn, "partitions", "none yet", "`run` makes them")
 	case ahead < leastRunway:
-		d.add(healthWarn, "partitions", "made until "+u.PartitionsUntil.Format(time.DateOnly), "`run` makes those of this and the next month: is one running? docs/runbooks/EvictrailPartitionRunway.md")
+		d.addCheck(healthWarn, "partitions", "made until "+u.PartitionsUntil.Format(time.DateOnly), "`run` makes those of this and the next month: is one running? docs/runbooks/EvictrailPartitionRunway.md")
 	default:
-		d.ok("partitions", "made until %s", u.PartitionsUntil.Format(time.DateOnly))
+		d.addOKf("partitions", "made until %s", u.PartitionsUntil.Format(time.DateOnly))
 	}
 	if u.StrayRows > 0 {
-		d.add(healthWarn, "default partition", fmt.Sprintf("has %d facts", u.StrayRows), "docs/runbooks/EvictrailPartitionRunway.md says how to bring them into their months")
+		d.addCheck(healthWarn, "default partition", fmt.Sprintf("has %d facts", u.StrayRows), "docs/runbooks/EvictrailPartitionRunway.md says how to bring them into their months")
 	} else {
-		d.ok("default partition", "empty")
+		d.addOKf("default partition", "empty")
 	}
-	d.underived(ctx, s)
-	d.clock("clock of the database", func() (time.Duration, bool) { return u.ClockSkew, true })
+	d.checkDeriveFailures(ctx, s)
+	d.checkClock("clock of the database", func() (time.Duration, bool) { return u.ClockSkew, true })
 }
 
-// underived says which subjects could not be derived.
-func (d *doctor) underived(ctx context.Context, s *store.Store) {
+// checkDeriveFailures says which subjects could not be derived.
+func (d *doctor) checkDeriveFailures(ctx context.Context, s *store.Store) {
 	const most = 100
-	failed, err := ask(ctx, func(ctx context.Context) ([]store.DeriveFailure, error) { return s.DeriveFailures(ctx, most) })
+	failed, err := askWithTimeout(ctx, func(ctx context.Context) ([]store.DeriveFailure, error) { return s.DeriveFailures(ctx, most) })
 	switch {
 	case err != nil:
-		d.add(healthFail, "derivation", err.Error(), "")
+		d.addCheck(healthFail, "derivation", err.Error(), "")
 	case len(failed) > 0:
 		f := failed[0]
 		reason, _, _ := strings.Cut(f.Reason, "\n")
 		finding := fmt.Sprintf("%d subjects cannot be derived, first %s of cluster %s since %s: %s", len(failed), f.Subject, f.Cluster, f.Since.UTC().Format(time.RFC3339), reason)
-		d.add(healthWarn, "derivation", finding, "upgrade evictrail: it is tried again then, and every hour; docs/runbooks/EvictrailDerivationFailing.md")
+		d.addCheck(healthWarn, "derivation", finding, "upgrade evictrail: it is tried again then, and every hour; docs/runbooks/EvictrailDerivationFailing.md")
 	default:
-		d.ok("derivation", "nothing fails")
+		d.addOKf("derivation", "nothing fails")
 	}
 }
 
-// heard tells what was recorded of this cluster, and when the sources of requests last told of one.
-func (d *doctor) heard(ctx context.Context, s *store.Store) {
+// checkRequestSources tells what was recorded of this cluster, and when the sources of requests last told of one.
+func (d *doctor) checkRequestSources(ctx context.Context, s *store.Store) {
 	if d.name == "" {
 		return
 	}
-	if !d.recorded(ctx, s) {
+	if !d.checkRecorder(ctx, s) {
 		return
 	}
-	heard, err := ask(ctx, func(ctx context.Context) (read.Heard, error) { return s.Heard(ctx, d.name) })
+	heard, err := askWithTimeout(ctx, func(ctx context.Context) (read.Heard, error) { return s.Heard(ctx, d.name) })
 	if err != nil {
-		d.add(healthWarn, "audit events", err.Error(), "")
+		d.addCheck(healthWarn, "audit events", err.Error(), "")
 		return
 	}
-	d.told("audit events", heard.Audit, d.f.intake.expectsAudit(), "see docs/audit.md: is the audit policy the one of `evictrail generate manifests audit-policy`, and does it reach us?")
-	d.told("eviction observer", heard.Observer, d.f.intake.observer.on, "see docs/audit.md")
+	d.checkLastRequest("audit events", heard.Audit, d.f.intake.expectsAudit(), "see docs/audit.md: is the audit policy the one of `evictrail generate manifests audit-policy`, and does it reach us?")
+	d.checkLastRequest("eviction observer", heard.Observer, d.f.intake.observer.on, "see docs/audit.md")
 }
 
-// recorded checks the state of the recorder of this cluster, and reports whether anything of it was ever recorded.
-func (d *doctor) recorded(ctx context.Context, s *store.Store) bool {
-	all, err := ask(ctx, func(ctx context.Context) ([]trail.RecorderStatus, error) {
+// checkRecorder checks the state of the recorder of this cluster, and reports whether anything of it was ever recorded.
+func (d *doctor) checkRecorder(ctx context.Context, s *store.Store) bool {
+	all, err := askWithTimeout(ctx, func(ctx context.Context) ([]trail.RecorderStatus, error) {
 		return s.Recorders(ctx, d.name, time.Time{}, time.Time{})
 	})
 	if err != nil {
-		d.add(healthFail, "record", err.Error(), "")
+		d.addCheck(healthFail, "record", err.Error(), "")
 		return false
 	}
 	if len(all) == 0 || all[0].AliveAt.IsZero() {
-		d.add(healthWarn, "record", "nothing is recorded of this cluster yet", "start `evictrail run`")
+		d.addCheck(healthWarn, "record", "nothing is recorded of this cluster yet", "start `evictrail run`")
 		return false
 	}
 	r := all[0]
 	finding := fmt.Sprintf("%s since %s: %s", r.State, r.Since.Format(time.RFC3339), strings.Join(r.Why, " "))
 	switch {
 	case r.Healthy():
-		d.ok("record", "up to %s", r.AliveAt.Format(time.RFC3339))
+		d.addOKf("record", "up to %s", r.AliveAt.Format(time.RFC3339))
 	case r.State == trail.RecorderDegraded || r.Replayed:
-		d.add(healthWarn, "record", finding, r.Advice())
+		d.addCheck(healthWarn, "record", finding, r.Advice())
 	default:
-		d.add(healthFail, "record", finding, r.Advice())
+		d.addCheck(healthFail, "record", finding, r.Advice())
 	}
 	return true
 }
 
-// told judges when a source last told of a request. Where nobody evicts, none has anything to tell.
-func (d *doctor) told(subject string, last time.Time, expected bool, advice string) {
+// checkLastRequest judges when a source last told of a request. Where nobody evicts, none has anything to tell.
+func (d *doctor) checkLastRequest(subject string, last time.Time, expected bool, advice string) {
 	switch {
 	case !last.IsZero():
-		d.ok(subject, "the last eviction request that was told is of %s", last.Format(time.RFC3339))
+		d.addOKf(subject, "the last eviction request that was told is of %s", last.Format(time.RFC3339))
 	case expected:
-		d.add(healthWarn, subject, "expected, but none told of an eviction request yet", "where nobody has evicted a VM that is as it should be; else "+advice)
+		d.addCheck(healthWarn, subject, "expected, but none told of an eviction request yet", "where nobody has evicted a VM that is as it should be; else "+advice)
 	case subject == "audit events":
-		d.add(healthWarn, subject, "none expected and none seen", "who asks for evictions is told by audit events alone: "+strings.TrimPrefix(advice, "see docs/audit.md: "))
+		d.addCheck(healthWarn, subject, "none expected and none seen", "who asks for evictions is told by audit events alone: "+strings.TrimPrefix(advice, "see docs/audit.md: "))
 	}
 }

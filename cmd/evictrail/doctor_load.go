@@ -15,26 +15,26 @@ import (
 // nodeLoad checks what the Prometheus knows of the load of nodes.
 func (d *doctor) nodeLoad(ctx context.Context) {
 	const subject = "node load"
-	target := d.f.prometheus.target()
+	target := d.f.prometheus.newTarget()
 	if target == nil {
-		d.add(healthWarn, subject, "no Prometheus is asked", "give --prometheus-url: whether a move was needed, and what came of it, is not told without, but where OpenShift's descheduler itself tells (--descheduler-metrics-url)")
+		d.addCheck(healthWarn, subject, "no Prometheus is asked", "give --prometheus-url: whether a move was needed, and what came of it, is not told without, but where OpenShift's descheduler itself tells (--descheduler-metrics-url)")
 		return
 	}
 	source, err := collector.NewPrometheus(*target, slog.New(slog.DiscardHandler))
 	if err != nil {
-		d.add(healthFail, subject, err.Error(), "name files that can be read")
+		d.addCheck(healthFail, subject, err.Error(), "name files that can be read")
 		return
 	}
-	loads, err := ask(ctx, func(ctx context.Context) (trail.Loads, error) {
-		loads, err := source.Loads(ctx, nil, now().Add(-5*time.Minute), now())
+	loads, err := askWithTimeout(ctx, func(ctx context.Context) (trail.Loads, error) {
+		loads, err := source.Loads(ctx, nil, nowUTC().Add(-5*time.Minute), nowUTC())
 		if err != nil && len(loads.Points) > 0 {
-			d.add(healthWarn, subject, err.Error(), "check the queries (--prometheus-query, --prometheus-threshold): the others are answered")
+			d.addCheck(healthWarn, subject, err.Error(), "check the queries (--prometheus-query, --prometheus-threshold): the others are answered")
 			return loads, nil
 		}
 		return loads, err
 	})
 	if err != nil {
-		d.add(healthFail, subject, err.Error(), "check the URL, the network, and --prometheus-token-file, -ca-file or -insecure; all else works without")
+		d.addCheck(healthFail, subject, err.Error(), "check the URL, the network, and --prometheus-token-file, -ca-file or -insecure; all else works without")
 		return
 	}
 	compared := false
@@ -43,15 +43,15 @@ func (d *doctor) nodeLoad(ctx context.Context) {
 		compared = compared || limited
 		switch {
 		case metric.Lack != "":
-			d.add(healthWarn, subject+" "+metric.Name, "not known: "+string(metric.Lack), "say how it is asked for here with --prometheus-query "+metric.Name+"=PROMQL, or leave it out with "+metric.Name+"=")
+			d.addCheck(healthWarn, subject+" "+metric.Name, "not known: "+string(metric.Lack), "say how it is asked for here with --prometheus-query "+metric.Name+"=PROMQL, or leave it out with "+metric.Name+"=")
 		case limited:
-			d.ok(subject+" "+metric.Name, "known of %s, with a threshold", nodes)
+			d.addOKf(subject+" "+metric.Name, "known of %s, with a threshold", nodes)
 		default:
-			d.ok(subject+" "+metric.Name, "known of %s", nodes)
+			d.addOKf(subject+" "+metric.Name, "known of %s", nodes)
 		}
 	}
 	if !compared {
-		d.add(healthWarn, subject, "no metric has a threshold", "say above what a node is to be relieved with --prometheus-threshold METRIC=PROMQL, such as cpu=0.8: whether a move was needed is not told without")
+		d.addCheck(healthWarn, subject, "no metric has a threshold", "say above what a node is to be relieved with --prometheus-threshold METRIC=PROMQL, such as cpu=0.8: whether a move was needed is not told without")
 	}
 }
 

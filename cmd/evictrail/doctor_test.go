@@ -58,8 +58,8 @@ func (p *patient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit takes a patient in and returns the kubeconfig to see it.
-func admit(t *testing.T, p *patient) (kubeconfig, url string) {
+// servePatient takes a patient in and returns the kubeconfig to see it.
+func servePatient(t *testing.T, p *patient) (kubeconfig, url string) {
 	t.Helper()
 	p.Handler = stillCluster(t, "g-churn-cooldown").Config.Handler
 	server := httptest.NewServer(p)
@@ -85,10 +85,10 @@ var volatile = []struct {
 	{regexp.MustCompile(`(9m59|10m0)(\.\d)?s ahead`), "10m ahead"},
 }
 
-// diagnose runs the doctor and returns what it says, without what differs from run to run.
-func diagnose(t *testing.T, args ...string) (code int, text string) {
+// runDoctor runs the doctor and returns what it says, without what differs from run to run.
+func runDoctor(t *testing.T, args ...string) (code int, text string) {
 	t.Helper()
-	code, out, stderr := run(t, append([]string{"doctor"}, args...)...)
+	code, out, stderr := runCommand(t, append([]string{"doctor"}, args...)...)
 	require.NotContains(t, stderr, "unknown")
 	for _, v := range volatile {
 		out = v.is.ReplaceAllString(out, v.with)
@@ -138,13 +138,13 @@ func TestDoctor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kubeconfig, host := admit(t, c.patient)
+			kubeconfig, host := servePatient(t, c.patient)
 			dir := t.TempDir()
 			args := []string{"--kubeconfig", kubeconfig, "--database-url", databaseOf(t, c.database), "--spool-dir", dir}
 			for _, arg := range c.args {
 				args = append(args, strings.Replace(arg, "HOST", host, 1))
 			}
-			code, text := diagnose(t, args...)
+			code, text := runDoctor(t, args...)
 			text = strings.ReplaceAll(text, dir, "DIR")
 			require.Equal(t, c.code, code, text)
 			file := filepath.Join("testdata", "doctor", strings.ReplaceAll(name, " ", "-")+".txt")
@@ -169,12 +169,12 @@ func databaseOf(t *testing.T, which string) string {
 		return storetest.EmptyURL(t)
 	case "filled":
 		url := storetest.NewURL(t)
-		play(t, url, "g-churn-cooldown", "--cluster", "prod")
+		playBuiltin(t, url, "g-churn-cooldown", "--cluster", "prod")
 		s, err := store.Open(t.Context(), url, "")
 		require.NoError(t, err)
 		defer s.Close()
-		require.NoError(t, s.EnsureMonths(t.Context(), now()))
-		require.NoError(t, s.Alive(t.Context(), "prod", now()))
+		require.NoError(t, s.EnsureMonths(t.Context(), nowUTC()))
+		require.NoError(t, s.Alive(t.Context(), "prod", nowUTC()))
 		return url
 	}
 	return which
@@ -183,11 +183,11 @@ func databaseOf(t *testing.T, which string) string {
 // TestDoctorWithoutCluster goes on to the database where the cluster is away.
 func TestDoctorWithoutCluster(t *testing.T) {
 	t.Parallel()
-	code, text := diagnose(t, "--kubeconfig", writeKubeconfig(t, "http://127.0.0.1:1"), "--cluster", "prod", "--database-url", storetest.NewURL(t))
+	code, text := runDoctor(t, "--kubeconfig", writeKubeconfig(t, "http://127.0.0.1:1"), "--cluster", "prod", "--database-url", storetest.NewURL(t))
 	require.Equal(t, exitError, code)
 	require.Regexp(t, `(?m)^fail  cluster +http://HOST does not answer: .*connection refused`, text)
 	require.Regexp(t, `(?m)^ok +database rights`, text)
-	code, text = diagnose(t, "--kubeconfig", "/none", "--output", "json")
+	code, text = runDoctor(t, "--kubeconfig", "/none", "--output", "json")
 	require.Equal(t, exitError, code)
 	var out struct {
 		Checks []check
@@ -196,7 +196,7 @@ func TestDoctorWithoutCluster(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(text), &out))
 	require.Equal(t, 1, out.Failed)
 	require.Equal(t, "cluster", out.Checks[0].Subject)
-	code, _ = diagnose(t, "--output", "yaml")
+	code, _ = runDoctor(t, "--output", "yaml")
 	require.Equal(t, exitUsage, code)
 }
 
@@ -204,7 +204,7 @@ func TestDoctorWithoutCluster(t *testing.T) {
 func TestDoctorOfRoles(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t)
-	kubeconfig, _ := admit(t, &patient{})
+	kubeconfig, _ := servePatient(t, &patient{})
 	name := "doctor_" + strings.ToLower(regexp.MustCompile(`evictrail_test_[0-9_]+`).FindString(url))
 	execSQL(t, url, store.Roles())
 	execSQL(t, url, "CREATE ROLE "+name+" LOGIN PASSWORD 'x'")
@@ -219,7 +219,7 @@ func TestDoctorOfRoles(t *testing.T) {
 	password := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(password, []byte("x\n"), 0o600))
 	see := func() (int, string) {
-		return diagnose(t, "--kubeconfig", kubeconfig, "--cluster", "prod", "--database-password-file", password,
+		return runDoctor(t, "--kubeconfig", kubeconfig, "--cluster", "prod", "--database-password-file", password,
 			"--database-url", strings.Replace(url, as.User+"@", name+"@", 1))
 	}
 	code, text := see()
@@ -243,10 +243,10 @@ func TestDoctorOfRoles(t *testing.T) {
 func TestDoctorWritesNothing(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t)
-	play(t, url, "a-descheduler-eviction-success")
-	before := everything(t, url)
-	kubeconfig, _ := admit(t, &patient{})
-	code, text := diagnose(t, "--kubeconfig", kubeconfig, "--cluster", "a-descheduler-eviction-success", "--database-url", url)
+	playBuiltin(t, url, "a-descheduler-eviction-success")
+	before := readPublicViews(t, url)
+	kubeconfig, _ := servePatient(t, &patient{})
+	code, text := runDoctor(t, "--kubeconfig", kubeconfig, "--cluster", "a-descheduler-eviction-success", "--database-url", url)
 	require.Equal(t, exitFound, code, text)
-	require.Equal(t, before, everything(t, url))
+	require.Equal(t, before, readPublicViews(t, url))
 }

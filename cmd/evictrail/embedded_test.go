@@ -23,14 +23,14 @@ import (
 func TestRunOutlivesItsPostgres(t *testing.T) {
 	t.Parallel()
 	const name = "k-blocked-slot"
-	kubeconfig, further := clusterAt(t, name, half)
+	kubeconfig, further := clusterAt(t, name, countHalfLines)
 	dir := dataDir(t)
 	args := []string{
 		"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url=", "--data-dir", dir, "--spool-dir", t.TempDir(),
 	}
 	log, stop := startUnready(t, args)
 	s := runningService{base: "http://" + address.FindStringSubmatch(log.String())[1], client: http.DefaultClient, stop: stop}
-	ready := func() bool { return s.get(t, "/readyz") == "ok\n" }
+	ready := func() bool { return s.getBody(t, "/readyz") == "ok\n" }
 	require.Eventually(t, ready, 2*time.Minute, 20*time.Millisecond, log)
 	require.NotContains(t, log.String(), "level=ERROR")
 	require.NotContains(t, serverLog(t, dir), "ERROR:", "nothing is wrong at a first start")
@@ -40,30 +40,32 @@ func TestRunOutlivesItsPostgres(t *testing.T) {
 	require.NoError(t, err)
 	held := make(chan error, 1)
 	go func() { held <- syscall.Flock(int(other.Fd()), syscall.LOCK_EX) }() // as soon as the server has ended
-	require.NoError(t, syscall.Kill(postmaster(t, dir), syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(readServerPID(t, dir), syscall.SIGKILL))
 	require.NoError(t, <-held)
-	further(all)
-	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/readyz"), "is spooled and not stored: ") }, 2*time.Minute, 50*time.Millisecond)
-	require.Contains(t, s.get(t, "/readyz"), "The database")
+	further(countAllLines)
+	require.Eventually(t, func() bool { return strings.Contains(s.getBody(t, "/readyz"), "is spooled and not stored: ") }, 2*time.Minute, 50*time.Millisecond)
+	require.Contains(t, s.getBody(t, "/readyz"), "The database")
 	require.True(t, s.isReady(t), "what is seen is kept all the same")
 	require.Contains(t, log.String(), "embedded server ended by itself, starting it again")
 	require.NoError(t, other.Close())
 
 	require.Eventually(t, ready, 2*time.Minute, 50*time.Millisecond, log)
-	calmConfig, calmFurther := clusterAt(t, name, half)
+	calmConfig, calmFurther := clusterAt(t, name, countHalfLines)
 	calmURL := storetest.NewURL(t)
 	calm := startRun(t, []string{"run", "--kubeconfig", calmConfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", calmURL}, nil)
-	calmFurther(all)
-	require.Eventually(t, func() bool { return len(whats(t, calmURL)) > 0 && len(whats(t, calmURL)) == len(whats(t, url)) }, time.Minute, 100*time.Millisecond)
-	require.Equal(t, whats(t, calmURL), whats(t, url))
-	require.Empty(t, everything(t, url)["gaps"])
+	calmFurther(countAllLines)
+	require.Eventually(t, func() bool {
+		return len(queryRecordedEvents(t, calmURL)) > 0 && len(queryRecordedEvents(t, calmURL)) == len(queryRecordedEvents(t, url))
+	}, time.Minute, 100*time.Millisecond)
+	require.Equal(t, queryRecordedEvents(t, calmURL), queryRecordedEvents(t, url))
+	require.Empty(t, readPublicViews(t, url)["gaps"])
 	require.Equal(t, exitFound, calm.stop())
 	require.Equal(t, exitFound, s.stop())
-	require.NoError(t, syscall.Flock(int(reopen(t, dir).Fd()), syscall.LOCK_EX|syscall.LOCK_NB), "no server is left")
+	require.NoError(t, syscall.Flock(int(openLockFile(t, dir).Fd()), syscall.LOCK_EX|syscall.LOCK_NB), "no server is left")
 }
 
-// until waits for a match in what a command prints.
-func until(t *testing.T, out *lockedBuilder, pattern string) string {
+// waitForMatch waits for a match in what a command prints.
+func waitForMatch(t *testing.T, out *lockedBuilder, pattern string) string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
 	require.Eventually(t, func() bool { return re.MatchString(out.String()) }, 5*time.Minute, 20*time.Millisecond, out)
@@ -76,7 +78,7 @@ func startPrinting(t *testing.T, args ...string) (out *lockedBuilder, stop func(
 	ctx, cancel := context.WithCancel(t.Context())
 	out = &lockedBuilder{}
 	code := make(chan int, 1)
-	go func() { code <- execute(ctx, args, out, out) }()
+	go func() { code <- executeCommand(ctx, args, out, out) }()
 	stop = sync.OnceValue(func() int { cancel(); return <-code })
 	t.Cleanup(func() { _ = stop() })
 	return out, stop
@@ -96,9 +98,9 @@ func TestPlayWithoutADatabase(t *testing.T) {
 	dir := dataDir(t)
 	for range 2 {
 		out, stop := startPrinting(t, "play", recordingDir("a-descheduler-eviction-success"), "--database-url=", "--data-dir", dir)
-		url := until(t, out, `EVICTRAIL_DATABASE_URL='([^']+)'`)
+		url := waitForMatch(t, out, `EVICTRAIL_DATABASE_URL='([^']+)'`)
 		require.Contains(t, out.String(), "into cluster a-descheduler-eviction-success")
-		code, found, stderr := run(t, "evacuations", "--database-url", url)
+		code, found, stderr := runCommand(t, "evacuations", "--database-url", url)
 		require.Equal(t, exitFound, code, stderr)
 		require.Equal(t, 3, strings.Count(found, "\n"), found)
 		require.Equal(t, exitFound, stop())
@@ -114,9 +116,9 @@ func TestDemoTellsItsClustersApart(t *testing.T) {
 		require.NoError(t, os.CopyFS(filepath.Join(from, name), os.DirFS(recordingDir(name))))
 	}
 	out, stop := startPrinting(t, "demo", "--listen", "127.0.0.1:0", "--database-url=", "--data-dir", dataDir(t), "--recordings", from)
-	until(t, out, "(All 2 recordings are in)")
-	s := runningService{base: "http://" + until(t, out, `--server http://(\S+)`), client: http.DefaultClient, stop: stop}
-	found := s.get(t, "/metrics")
+	waitForMatch(t, out, "(All 2 recordings are in)")
+	s := runningService{base: "http://" + waitForMatch(t, out, `--server http://(\S+)`), client: http.DefaultClient, stop: stop}
+	found := s.getBody(t, "/metrics")
 	for _, name := range []string{"c-node-drain", "g-churn-cooldown"} {
 		require.Regexp(t, `(?m)^evictrail_node_vmis\{cluster="`+name+`",node="worker-1"\} [1-9]`, found)
 	}
@@ -126,8 +128,8 @@ func TestDemoTellsItsClustersApart(t *testing.T) {
 	require.Equal(t, exitFound, stop())
 }
 
-// postmaster returns the process ID of the server on a data directory.
-func postmaster(t *testing.T, dir string) int {
+// readServerPID returns the process ID of the server on a data directory.
+func readServerPID(t *testing.T, dir string) int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "pg*", "postmaster.pid"))
 	require.NoError(t, err)
@@ -151,8 +153,8 @@ func serverLog(t *testing.T, dir string) string {
 	return string(text)
 }
 
-// reopen opens the lock file of a directory.
-func reopen(t *testing.T, dir string) *os.File {
+// openLockFile opens the lock file of a directory.
+func openLockFile(t *testing.T, dir string) *os.File {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_RDWR, 0)
 	require.NoError(t, err)

@@ -38,16 +38,16 @@ type patience struct {
 
 var defaultPatience = patience{watching: 30 * time.Second, silence: 50 * time.Second}
 
-// identify compares the UID of the cluster that answers with that of the one that is recorded, and ties the name to it where it is tied to none.
-func (e epochs) identify(ctx context.Context, uid string) error {
-	err := e.compare(ctx, uid)
+// identifyCluster compares the UID of the cluster that answers with that of the one that is recorded, and ties the name to it where it is tied to none.
+func (e epochs) identifyCluster(ctx context.Context, uid string) error {
+	err := e.compareUID(ctx, uid)
 	if err == nil {
 		e.meet.Do(func() { close(e.met) })
 	}
 	return err
 }
 
-func (e epochs) compare(ctx context.Context, uid string) error {
+func (e epochs) compareUID(ctx context.Context, uid string) error {
 	known := e.spool.Identity()
 	if uid == "" {
 		e.unidentified.Do(func() {
@@ -61,7 +61,7 @@ func (e epochs) compare(ctx context.Context, uid string) error {
 		if err := e.spool.SetIdentity(trail.Identity{UID: uid, Epoch: known.Epoch}); err != nil {
 			e.log.Warn("spool does not remember which cluster is recorded", "err", err)
 		}
-		return e.agree(ctx)
+		return e.reconcileEpoch(ctx)
 	}
 	if err := e.refuseTwo(ctx, known.UID, uid); err != nil {
 		return err
@@ -69,9 +69,9 @@ func (e epochs) compare(ctx context.Context, uid string) error {
 	return &rebuiltError{from: known.UID, to: uid}
 }
 
-// agree brings together what the spool and the database say of the epoch; while the database is away nothing. Errors: errOtherEpoch where the database is ahead,
+// reconcileEpoch brings together what the spool and the database say of the epoch; while the database is away nothing. Errors: errOtherEpoch where the database is ahead,
 // *rebuiltError, and what refuseTwo returns.
-func (e epochs) agree(ctx context.Context) error {
+func (e epochs) reconcileEpoch(ctx context.Context) error {
 	if !e.db.isReady() {
 		return nil
 	}
@@ -105,16 +105,16 @@ func (e epochs) refuseTwo(ctx context.Context, recorded, ours string) error {
 	if !e.db.isReady() {
 		return nil
 	}
-	deadline := now().Add(e.f.patience.silence)
+	deadline := nowUTC().Add(e.f.patience.silence)
 	for {
-		other, err := e.sink.OtherWatching(ctx, now().Add(-e.f.patience.watching))
+		other, err := e.sink.OtherWatching(ctx, nowUTC().Add(-e.f.patience.watching))
 		switch {
 		case err != nil:
 			e.log.Warn("database does not tell who else records under this name", "err", err)
 			return nil
 		case other == "":
 			return nil
-		case now().After(deadline):
+		case nowUTC().After(deadline):
 			return fmt.Errorf("cluster %q is being recorded by %s from a cluster whose namespace kube-system has the UID %s; this one has %s: record this one under another name with --cluster, or stop the other",
 				e.cluster, other, recorded, ours)
 		}
@@ -126,8 +126,8 @@ func (e epochs) refuseTwo(ctx context.Context, recorded, ours string) error {
 	}
 }
 
-// respond begins what an error of a collector asks for: a new epoch, or the one that the other replicas have begun. It returns other errors.
-func (e epochs) respond(err error, lastWhole time.Time) error {
+// respondToError begins what an error of a collector asks for: a new epoch, or the one that the other replicas have begun. It returns other errors.
+func (e epochs) respondToError(err error, lastWhole time.Time) error {
 	var back *collector.RewoundError
 	var rebuilt *rebuiltError
 	id := e.spool.Identity()
@@ -137,18 +137,18 @@ func (e epochs) respond(err error, lastWhole time.Time) error {
 		return nil
 	case errors.As(err, &rebuilt):
 		id.UID = rebuilt.to
-		return e.begin(id, trail.ReasonClusterRebuilt, lastWhole, rebuilt.Error()+"; what was recorded of VMs that are not there any more is closed")
+		return e.beginEpoch(id, trail.ReasonClusterRebuilt, lastWhole, rebuilt.Error()+"; what was recorded of VMs that are not there any more is closed")
 	case errors.As(err, &back):
-		return e.begin(id, trail.ReasonClusterRestored, lastWhole, fmt.Sprintf("%s; what was recorded after resourceVersion %s may not have happened", back, back.Now))
+		return e.beginEpoch(id, trail.ReasonClusterRestored, lastWhole, fmt.Sprintf("%s; what was recorded after resourceVersion %s may not have happened", back, back.Now))
 	}
 	return err
 }
 
-// begin begins a new epoch.
-func (e epochs) begin(id trail.Identity, cause trail.Reason, from time.Time, detail string) error {
+// beginEpoch begins a new epoch.
+func (e epochs) beginEpoch(id trail.Identity, cause trail.Reason, from time.Time, detail string) error {
 	id.Epoch++
 	if from.IsZero() {
-		from = now()
+		from = nowUTC()
 	}
 	e.log.Error("the cluster does not continue what was recorded: a new epoch begins, everything is compared", "cause", cause, "epoch", id.Epoch, "detail", detail)
 	e.config.Metrics.Epochs.WithLabelValues(string(cause)).Inc()
@@ -171,7 +171,7 @@ func (e epochs) untilNext(ctx context.Context, epoch trail.Epoch) error {
 				return errOtherEpoch
 			}
 		case <-agree.C:
-			if err := e.agree(ctx); err != nil {
+			if err := e.reconcileEpoch(ctx); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -190,7 +190,7 @@ type rewindable struct {
 // Append implements collector.Sink.
 func (s rewindable) Append(ctx context.Context, facts []trail.Fact) (trail.News, error) {
 	news, err := s.ClusterStore.Append(ctx, facts)
-	if s.rewound(err) {
+	if s.noteRewind(err) {
 		return s.ClusterStore.Append(ctx, facts)
 	}
 	return news, err
@@ -199,14 +199,14 @@ func (s rewindable) Append(ctx context.Context, facts []trail.Fact) (trail.News,
 // Alive implements collector.Sink.
 func (s rewindable) Alive(ctx context.Context, at time.Time, watching []trail.Watching) error {
 	err := s.ClusterStore.Alive(ctx, at, watching)
-	if s.rewound(err) {
+	if s.noteRewind(err) {
 		return s.ClusterStore.Alive(ctx, at, watching)
 	}
 	return err
 }
 
-// rewound reports whether the error is that the database has lost something, and notes that.
-func (s rewindable) rewound(err error) bool {
+// noteRewind reports whether the error is that the database has lost something, and notes that.
+func (s rewindable) noteRewind(err error) bool {
 	var lost *store.RewoundError
 	if !errors.As(err, &lost) {
 		return false

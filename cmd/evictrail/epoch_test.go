@@ -15,59 +15,59 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// shop is the cluster of the tests: two nodes, two guests on n1 of which one is marked, and a third that will not be in any backup.
-func shop(t *testing.T) (e *etcd, restore func()) {
+// newShopCluster is the cluster of the tests: two nodes, two guests on n1 of which one is marked, and a third that will not be in any backup.
+func newShopCluster(t *testing.T) (e *etcd, restore func()) {
 	t.Helper()
 	e = newEtcd(t, "cluster-a", 2000)
-	e.put("kubevirts", "kubevirt", "kubevirt", "kv", map[string]any{"status": map[string]any{"observedKubeVirtVersion": "v1.5.0"}})
-	e.put("nodes", "", "n1", "n1", nil)
-	e.put("nodes", "", "n2", "n2", nil)
-	e.vmi("db-1", "u1", "n1", "")
-	e.vmi("db-2", "u2", "n1", "")
-	restore = e.snapshot()
+	e.putObject("kubevirts", "kubevirt", "kubevirt", "kv", map[string]any{"status": map[string]any{"observedKubeVirtVersion": "v1.5.0"}})
+	e.putObject("nodes", "", "n1", "n1", nil)
+	e.putObject("nodes", "", "n2", "n2", nil)
+	e.putVMI("db-1", "u1", "n1", "")
+	e.putVMI("db-2", "u2", "n1", "")
+	restore = e.saveSnapshot()
 	e.mu.Lock()
 	e.version = 102_656
 	e.mu.Unlock()
-	e.vmi("db-2", "u2", "n1", "n1")
-	e.vmi("db-3", "u3", "n2", "")
+	e.putVMI("db-2", "u2", "n1", "n1")
+	e.putVMI("db-3", "u3", "n2", "")
 	return e, restore
 }
 
-// where returns on which node each guest is, by its name and UID.
-func where(t *testing.T, url string) string {
+// queryPlacements returns on which node each guest is, by its name and UID.
+func queryPlacements(t *testing.T, url string) string {
 	t.Helper()
 	type guest struct{ VMI, UID, Node string }
 	var out []string
-	for _, g := range rows[guest](t, url, `SELECT vmi AS "VMI", vmi_uid AS "UID", node AS "Node" FROM evictrail_v1.placements WHERE to_at IS NULL ORDER BY vmi, vmi_uid`) {
+	for _, g := range queryRows[guest](t, url, `SELECT vmi AS "VMI", vmi_uid AS "UID", node AS "Node" FROM evictrail_v1.placements WHERE to_at IS NULL ORDER BY vmi, vmi_uid`) {
 		out = append(out, fmt.Sprintf("%s/%s on %s", g.VMI, g.UID, g.Node))
 	}
 	return strings.Join(out, ", ")
 }
 
-// breaks returns the causes of the gaps that say that something does not continue what was recorded.
-func breaks(t *testing.T, url string) []string {
+// queryBreakCauses returns the causes of the gaps that say that something does not continue what was recorded.
+func queryBreakCauses(t *testing.T, url string) []string {
 	t.Helper()
-	return column(t, url, `SELECT cause AS value FROM evictrail_v1.gaps WHERE cause IN ('cluster_restored', 'cluster_rebuilt', 'database_rewound') AND closed_at IS NOT NULL ORDER BY opened_at`)
+	return queryColumn(t, url, `SELECT cause AS value FROM evictrail_v1.gaps WHERE cause IN ('cluster_restored', 'cluster_rebuilt', 'database_rewound') AND closed_at IS NOT NULL ORDER BY opened_at`)
 }
 
-// column returns the values of a query with one column of that name.
-func column(t *testing.T, url, query string) (out []string) {
+// queryColumn returns the values of a query with one column of that name.
+func queryColumn(t *testing.T, url, query string) (out []string) {
 	t.Helper()
-	for _, r := range rows[struct{ Value string }](t, url, query) {
+	for _, r := range queryRows[struct{ Value string }](t, url, query) {
 		out = append(out, r.Value)
 	}
 	return out
 }
 
-func eventually(t *testing.T, want any, got func() any, log fmt.Stringer) {
+func requireEventually(t *testing.T, want any, got func() any, log fmt.Stringer) {
 	t.Helper()
 	last := any(nil)
-	if !within(20*time.Second, func() bool { last = got(); return fmt.Sprint(last) == fmt.Sprint(want) }) {
+	if !pollUntil(20*time.Second, func() bool { last = got(); return fmt.Sprint(last) == fmt.Sprint(want) }) {
 		require.Equal(t, want, last, log)
 	}
 }
 
-func within(limit time.Duration, done func() bool) bool {
+func pollUntil(limit time.Duration, done func() bool) bool {
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if done() {
 			return true
@@ -79,36 +79,36 @@ func within(limit time.Duration, done func() bool) bool {
 // TestRestoredCluster puts etcd back under a running evictrail, and again while it is stopped: the record follows the cluster, and says where it broke.
 func TestRestoredCluster(t *testing.T) {
 	t.Parallel()
-	e, restore := shop(t)
+	e, restore := newShopCluster(t)
 	url, dir := storetest.NewURL(t), t.TempDir()
 	args := []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", dir}
 	log, stop := startUnready(t, args)
 	s := serviceOf(log, stop)
-	eventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return where(t, url) }, log)
+	requireEventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return queryPlacements(t, url) }, log)
 
 	restore()
-	e.vmi("db-1", "u1", "n2", "")
-	e.vmi("db-2", "u2", "n2", "n2")
-	eventually(t, "db-1/u1 on n2, db-2/u2 on n2", func() any { return where(t, url) }, log)
-	eventually(t, []string{"cluster_restored"}, func() any { return breaks(t, url) }, log)
-	require.Contains(t, s.get(t, "/metrics"), `evictrail_epochs_total{cause="cluster_restored"} 1`)
+	e.putVMI("db-1", "u1", "n2", "")
+	e.putVMI("db-2", "u2", "n2", "n2")
+	requireEventually(t, "db-1/u1 on n2, db-2/u2 on n2", func() any { return queryPlacements(t, url) }, log)
+	requireEventually(t, []string{"cluster_restored"}, func() any { return queryBreakCauses(t, url) }, log)
+	require.Contains(t, s.getBody(t, "/metrics"), `evictrail_epochs_total{cause="cluster_restored"} 1`)
 	require.Equal(t, 1, strings.Count(log.String(), "a new epoch begins"), log)
-	require.Equal(t, []string{"not_restored"}, column(t, url, `SELECT reason AS value FROM evictrail.events WHERE kind = 'vmi_ended' AND vmi = 'db-3' AND seen_late`))
+	require.Equal(t, []string{"not_restored"}, queryColumn(t, url, `SELECT reason AS value FROM evictrail.events WHERE kind = 'vmi_ended' AND vmi = 'db-3' AND seen_late`))
 	marked := func() any {
-		return column(t, url, `SELECT vmi || ' off ' || node AS value FROM evictrail_v1.evacuations WHERE ended_at IS NULL ORDER BY vmi`)
+		return queryColumn(t, url, `SELECT vmi || ' off ' || node AS value FROM evictrail_v1.evacuations WHERE ended_at IS NULL ORDER BY vmi`)
 	}
-	eventually(t, []string{"db-2 off n2"}, marked, log)
-	e.vmi("db-2", "u2", "n1", "")
-	eventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return where(t, url) }, log)
+	requireEventually(t, []string{"db-2 off n2"}, marked, log)
+	e.putVMI("db-2", "u2", "n1", "")
+	requireEventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return queryPlacements(t, url) }, log)
 
 	require.Equal(t, exitFound, stop())
 	restore() // and it comes to a higher version than was recorded
 	for range 20 {
-		e.vmi("db-1", "u1", "n2", "")
+		e.putVMI("db-1", "u1", "n2", "")
 	}
 	log, stop = startUnready(t, args)
-	eventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return where(t, url) }, log)
-	eventually(t, []string{"cluster_restored", "cluster_restored"}, func() any { return breaks(t, url) }, log)
+	requireEventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return queryPlacements(t, url) }, log)
+	requireEventually(t, []string{"cluster_restored", "cluster_restored"}, func() any { return queryBreakCauses(t, url) }, log)
 	require.Equal(t, exitFound, stop())
 }
 
@@ -119,22 +119,22 @@ func TestRestoredClusterThatCameFurther(t *testing.T) {
 	for name, last := range map[string]string{"what changed last is older": "db-2", "what changed last is gone": "db-3"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, restore := shop(t)
-			e.remove("virtualmachineinstances", "shop", "db-1") // it is there again, at a higher version than its end was recorded at
-			e.vmi(last, "u"+last[3:], "n1", "n1")
+			e, restore := newShopCluster(t)
+			e.removeObject("virtualmachineinstances", "shop", "db-1") // it is there again, at a higher version than its end was recorded at
+			e.putVMI(last, "u"+last[3:], "n1", "n1")
 			url := storetest.NewURL(t)
 			args := []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url}
 			log, stop := startUnready(t, args)
-			eventually(t, 2, func() any { return strings.Count(where(t, url), " on ") }, log)
-			e.refuse(true)
+			requireEventually(t, 2, func() any { return strings.Count(queryPlacements(t, url), " on ") }, log)
+			e.setRefusing(true)
 			restore()
-			e.vmi("db-1", "u1", "n2", "")
+			e.putVMI("db-1", "u1", "n2", "")
 			e.mu.Lock()
 			e.version = 200_000
 			e.mu.Unlock()
-			e.refuse(false)
-			eventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return where(t, url) }, log)
-			eventually(t, []string{"cluster_restored"}, func() any { return breaks(t, url) }, log)
+			e.setRefusing(false)
+			requireEventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return queryPlacements(t, url) }, log)
+			requireEventually(t, []string{"cluster_restored"}, func() any { return queryBreakCauses(t, url) }, log)
 			require.Equal(t, exitFound, stop())
 		})
 	}
@@ -144,21 +144,21 @@ func TestRestoredClusterThatCameFurther(t *testing.T) {
 // gone, which alone could be a deletion; a guest that is older than it was recorded shows that it is none.
 func TestRestoredClusterShownByAnotherResource(t *testing.T) {
 	t.Parallel()
-	e, _ := shop(t)
-	e.vmi("db-2", "u2", "n2", "")
-	e.put("virtualmachineinstancemigrations", "shop", "m1", "mu1", map[string]any{"spec": map[string]any{"vmiName": "db-1"}, "status": map[string]any{"phase": "Running"}})
+	e, _ := newShopCluster(t)
+	e.putVMI("db-2", "u2", "n2", "")
+	e.putObject("virtualmachineinstancemigrations", "shop", "m1", "mu1", map[string]any{"spec": map[string]any{"vmiName": "db-1"}, "status": map[string]any{"phase": "Running"}})
 	url := storetest.NewURL(t)
 	log, stop := startUnready(t, []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url})
-	eventually(t, []string{"m1"}, func() any { return column(t, url, `SELECT migration AS value FROM evictrail_v1.migrations`) }, log)
-	eventually(t, "db-1/u1 on n1, db-2/u2 on n2, db-3/u3 on n2", func() any { return where(t, url) }, log)
+	requireEventually(t, []string{"m1"}, func() any { return queryColumn(t, url, `SELECT migration AS value FROM evictrail_v1.migrations`) }, log)
+	requireEventually(t, "db-1/u1 on n1, db-2/u2 on n2, db-3/u3 on n2", func() any { return queryPlacements(t, url) }, log)
 	e.goBack()
 	e.mu.Lock()
 	e.version = 200_000
 	e.mu.Unlock()
-	e.end("virtualmachineinstancemigrations")
-	eventually(t, []string{"cluster_restored"}, func() any { return breaks(t, url) }, log)
-	eventually(t, []string{"not_restored"}, func() any {
-		return column(t, url, `SELECT reason AS value FROM evictrail.events WHERE kind = 'migration_gone'`)
+	e.endWatch("virtualmachineinstancemigrations")
+	requireEventually(t, []string{"cluster_restored"}, func() any { return queryBreakCauses(t, url) }, log)
+	requireEventually(t, []string{"not_restored"}, func() any {
+		return queryColumn(t, url, `SELECT reason AS value FROM evictrail.events WHERE kind = 'migration_gone'`)
 	}, log)
 	require.Equal(t, exitFound, stop())
 }
@@ -166,16 +166,16 @@ func TestRestoredClusterShownByAnotherResource(t *testing.T) {
 // TestRestoredClusterAsAWatchBegins puts etcd back after evictrail has checked that the cluster continues, and before its watch is open.
 func TestRestoredClusterAsAWatchBegins(t *testing.T) {
 	t.Parallel()
-	e, _ := shop(t)
+	e, _ := newShopCluster(t)
 	url := storetest.NewURL(t)
 	var once sync.Once
 	e.meets = func(resource string) {
-		if resource != "virtualmachineinstances" || !within(20*time.Second, func() bool { return strings.Count(where(t, url), " on ") == 3 }) {
+		if resource != "virtualmachineinstances" || !pollUntil(20*time.Second, func() bool { return strings.Count(queryPlacements(t, url), " on ") == 3 }) {
 			return
 		}
 		once.Do(func() {
 			e.goBack()
-			e.vmi("db-1", "u1", "n2", "")
+			e.putVMI("db-1", "u1", "n2", "")
 			e.mu.Lock()
 			e.version = 200_000
 			e.mu.Unlock()
@@ -183,8 +183,8 @@ func TestRestoredClusterAsAWatchBegins(t *testing.T) {
 	}
 	args := []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url}
 	log, stop := startUnready(t, args)
-	eventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return where(t, url) }, log)
-	eventually(t, []string{"cluster_restored"}, func() any { return breaks(t, url) }, log)
+	requireEventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return queryPlacements(t, url) }, log)
+	requireEventually(t, []string{"cluster_restored"}, func() any { return queryBreakCauses(t, url) }, log)
 	require.Equal(t, exitFound, stop())
 }
 
@@ -199,34 +199,34 @@ func TestRebuiltCluster(t *testing.T) {
 	for name, running := range map[string]bool{"running": true, "stopped": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, _ := shop(t)
+			e, _ := newShopCluster(t)
 			url, dir := storetest.NewURL(t), t.TempDir()
 			args := []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", dir}
 			log, stop := startUnready(t, args)
-			eventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return where(t, url) }, log)
+			requireEventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return queryPlacements(t, url) }, log)
 			version := 10
 			if !running { // then only its UID tells
 				require.Equal(t, exitFound, stop())
 				version = 500_000
 			}
-			e.rebuild("cluster-b", version)
-			e.vmi("db-1", "v1", "n3", "")
+			e.rebuildCluster("cluster-b", version)
+			e.putVMI("db-1", "v1", "n3", "")
 			if !running {
 				log, stop = startUnready(t, args)
 			}
-			eventually(t, "db-1/v1 on n3", func() any { return where(t, url) }, log)
-			eventually(t, []string{"cluster_rebuilt"}, func() any { return breaks(t, url) }, log)
-			require.Empty(t, column(t, url, `SELECT vmi AS value FROM evictrail_v1.evacuations WHERE ended_at IS NULL`))
-			require.Contains(t, serviceOf(log, stop).get(t, "/metrics"), `evictrail_epochs_total{cause="cluster_rebuilt"} 1`)
+			requireEventually(t, "db-1/v1 on n3", func() any { return queryPlacements(t, url) }, log)
+			requireEventually(t, []string{"cluster_rebuilt"}, func() any { return queryBreakCauses(t, url) }, log)
+			require.Empty(t, queryColumn(t, url, `SELECT vmi AS value FROM evictrail_v1.evacuations WHERE ended_at IS NULL`))
+			require.Contains(t, serviceOf(log, stop).getBody(t, "/metrics"), `evictrail_epochs_total{cause="cluster_rebuilt"} 1`)
 			require.Equal(t, exitFound, stop())
-			code, out, _ := run(t, "why", "shop/db-2", "--cluster", "prod", "--database-url", url)
+			code, out, _ := runCommand(t, "why", "shop/db-2", "--cluster", "prod", "--database-url", url)
 			require.Equal(t, exitFound, code)
 			require.Contains(t, out, "was not there any more when the cluster had been restored from a backup or rebuilt")
 
 			log, stop = startUnready(t, args)
-			require.Eventually(t, func() bool { return serviceOf(log, stop).get(t, "/readyz") == "ok\n" }, 2*time.Minute, 20*time.Millisecond, log)
+			require.Eventually(t, func() bool { return serviceOf(log, stop).getBody(t, "/readyz") == "ok\n" }, 2*time.Minute, 20*time.Millisecond, log)
 			require.Equal(t, exitFound, stop())
-			require.Equal(t, []string{"cluster_rebuilt"}, breaks(t, url), "nothing else broke")
+			require.Equal(t, []string{"cluster_rebuilt"}, queryBreakCauses(t, url), "nothing else broke")
 		})
 	}
 }
@@ -235,23 +235,23 @@ func TestRebuiltCluster(t *testing.T) {
 // and records it once.
 func TestRestoredClusterWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
-	e, restore := shop(t)
+	e, restore := newShopCluster(t)
 	url := storetest.NewURL(t)
 	args := []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir()}
 	_, process, log := startProcess(t, args)
-	eventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return where(t, url) }, log)
-	allow := forbid(t, url)
+	requireEventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return queryPlacements(t, url) }, log)
+	allow := forbidConnections(t, url)
 	restore()
-	e.vmi("db-1", "u1", "n2", "")
-	require.True(t, within(20*time.Second, func() bool { return strings.Contains(log.String(), "a new epoch begins") }), log)
+	e.putVMI("db-1", "u1", "n2", "")
+	require.True(t, pollUntil(20*time.Second, func() bool { return strings.Contains(log.String(), "a new epoch begins") }), log)
 	require.NoError(t, process.Process.Kill())
 	_ = process.Wait()
 	allow()
 
 	again, stop := startUnready(t, args)
-	eventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return where(t, url) }, again)
-	eventually(t, []string{"cluster_restored"}, func() any { return breaks(t, url) }, again)
-	require.Equal(t, []string{"1 cluster-a"}, column(t, url, `SELECT epoch || ' ' || uid AS value FROM evictrail.clusters`))
+	requireEventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return queryPlacements(t, url) }, again)
+	requireEventually(t, []string{"cluster_restored"}, func() any { return queryBreakCauses(t, url) }, again)
+	require.Equal(t, []string{"1 cluster-a"}, queryColumn(t, url, `SELECT epoch || ' ' || uid AS value FROM evictrail.clusters`))
 	require.Equal(t, exitFound, stop())
 }
 
@@ -274,7 +274,7 @@ func startPatient(t *testing.T, p patience, args []string) (*lockedBuilder, func
 // TestTwoReplicasAgreeOnAnEpoch restores a cluster, and then rebuilds it, under two replicas: both go on, in the same epoch, and each break is recorded once.
 func TestTwoReplicasAgreeOnAnEpoch(t *testing.T) {
 	t.Parallel()
-	e, restore := shop(t)
+	e, restore := newShopCluster(t)
 	url := storetest.NewURL(t)
 	var logs []fmt.Stringer
 	var stops []func() error
@@ -283,30 +283,30 @@ func TestTwoReplicasAgreeOnAnEpoch(t *testing.T) {
 			"--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir(), "--replica", replica, "--leader-elect", "--leader-lease", "evictrail/evictrail"})
 		logs, stops = append(logs, log), append(stops, stop)
 	}
-	eventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return where(t, url) }, logs[0])
+	requireEventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return queryPlacements(t, url) }, logs[0])
 	both := func() any {
-		return column(t, url, `SELECT DISTINCT replica AS value FROM evictrail.watching WHERE upto > now() - interval '15 s' ORDER BY 1`)
+		return queryColumn(t, url, `SELECT DISTINCT replica AS value FROM evictrail.watching WHERE upto > now() - interval '15 s' ORDER BY 1`)
 	}
-	eventually(t, []string{"first", "second"}, both, logs[1])
-	epoch := func() any { return column(t, url, `SELECT epoch || ' ' || uid AS value FROM evictrail.clusters`) }
+	requireEventually(t, []string{"first", "second"}, both, logs[1])
+	epoch := func() any { return queryColumn(t, url, `SELECT epoch || ' ' || uid AS value FROM evictrail.clusters`) }
 
 	restore()
-	e.vmi("db-1", "u1", "n2", "")
-	eventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return where(t, url) }, logs[0])
-	eventually(t, []string{"cluster_restored"}, func() any { return breaks(t, url) }, logs[0])
+	e.putVMI("db-1", "u1", "n2", "")
+	requireEventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return queryPlacements(t, url) }, logs[0])
+	requireEventually(t, []string{"cluster_restored"}, func() any { return queryBreakCauses(t, url) }, logs[0])
 	require.Equal(t, []string{"1 cluster-a"}, epoch())
 
-	e.rebuild("cluster-b", 10)
-	e.vmi("db-1", "v1", "n3", "")
-	within(time.Minute, func() bool { return where(t, url) == "db-1/v1 on n3" }) // it takes until each has fallen silent
-	eventually(t, "db-1/v1 on n3", func() any { return where(t, url) }, saidBy(logs))
-	eventually(t, []string{"cluster_restored", "cluster_rebuilt"}, func() any { return breaks(t, url) }, saidBy(logs))
+	e.rebuildCluster("cluster-b", 10)
+	e.putVMI("db-1", "v1", "n3", "")
+	pollUntil(time.Minute, func() bool { return queryPlacements(t, url) == "db-1/v1 on n3" }) // it takes until each has fallen silent
+	requireEventually(t, "db-1/v1 on n3", func() any { return queryPlacements(t, url) }, saidBy(logs))
+	requireEventually(t, []string{"cluster_restored", "cluster_rebuilt"}, func() any { return queryBreakCauses(t, url) }, saidBy(logs))
 	require.Equal(t, []string{"2 cluster-b"}, epoch())
-	eventually(t, []string{"first", "second"}, both, saidBy(logs))
+	requireEventually(t, []string{"first", "second"}, both, saidBy(logs))
 	for _, stop := range stops {
 		require.NoError(t, stop())
 	}
-	require.Equal(t, []string{"cluster_restored", "cluster_rebuilt"}, breaks(t, url))
+	require.Equal(t, []string{"cluster_restored", "cluster_rebuilt"}, queryBreakCauses(t, url))
 }
 
 // saidBy is what several replicas said.
@@ -321,36 +321,36 @@ func saidBy(logs []fmt.Stringer) fmt.Stringer {
 // TestTwoClustersUnderOneName starts to record another cluster under a name under which one is being recorded: that is refused, and nothing of it is stored.
 func TestTwoClustersUnderOneName(t *testing.T) {
 	t.Parallel()
-	e, _ := shop(t)
+	e, _ := newShopCluster(t)
 	other := newEtcd(t, "cluster-b", 700)
-	other.vmi("foreign", "f1", "n9", "")
+	other.putVMI("foreign", "f1", "n9", "")
 	url := storetest.NewURL(t)
 	of := func(e *etcd, replica string) []string {
 		return []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir(), "--replica", replica}
 	}
 	log, stop := startUnready(t, of(e, "first"))
-	eventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return where(t, url) }, log)
-	watching := func() any { return len(column(t, url, `SELECT replica AS value FROM evictrail.watching LIMIT 1`)) }
-	eventually(t, 1, watching, log)
+	requireEventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return queryPlacements(t, url) }, log)
+	watching := func() any { return len(queryColumn(t, url, `SELECT replica AS value FROM evictrail.watching LIMIT 1`)) }
+	requireEventually(t, 1, watching, log)
 
 	second := newRunWith(patience{watching: 30 * time.Second, silence: time.Second})
 	second.SetArgs(of(other, "second")[1:])
 	second.SetOut(io.Discard)
 	second.SetErr(io.Discard)
 	require.ErrorContains(t, second.ExecuteContext(t.Context()), `cluster "prod" is being recorded by first from a cluster whose namespace kube-system has the UID cluster-a; this one has cluster-b: record this one under another name with --cluster`)
-	require.Equal(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", where(t, url))
-	require.Empty(t, breaks(t, url))
+	require.Equal(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", queryPlacements(t, url))
+	require.Empty(t, queryBreakCauses(t, url))
 	require.Equal(t, exitFound, stop())
 }
 
 // TestRewoundDatabase puts an older state of the database in its place while evictrail runs: what the cluster still says is recorded again, the rest is a gap.
 func TestRewoundDatabase(t *testing.T) {
 	t.Parallel()
-	e, _ := shop(t)
+	e, _ := newShopCluster(t)
 	url := storetest.NewURL(t)
 	args := []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir()}
 	log, stop := startUnready(t, args)
-	eventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return where(t, url) }, log)
+	requireEventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return queryPlacements(t, url) }, log)
 
 	name := nameOfDatabase(t, url)
 	admin := strings.Replace(url, name, "postgres", 1)
@@ -363,17 +363,17 @@ func TestRewoundDatabase(t *testing.T) {
 		execSQL(t, admin, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS true")
 	}
 	closed("CREATE DATABASE " + name + "_before TEMPLATE " + name)
-	e.vmi("db-1", "u1", "n2", "")
-	e.vmi("db-4", "u4", "n2", "")
-	e.remove("virtualmachineinstances", "shop", "db-3")
-	eventually(t, "db-1/u1 on n2, db-2/u2 on n1, db-4/u4 on n2", func() any { return where(t, url) }, log)
+	e.putVMI("db-1", "u1", "n2", "")
+	e.putVMI("db-4", "u4", "n2", "")
+	e.removeObject("virtualmachineinstances", "shop", "db-3")
+	requireEventually(t, "db-1/u1 on n2, db-2/u2 on n1, db-4/u4 on n2", func() any { return queryPlacements(t, url) }, log)
 
 	closed("ALTER DATABASE "+name+" RENAME TO "+name+"_lost", "ALTER DATABASE "+name+"_before RENAME TO "+name)
 	execSQL(t, admin, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS true")
 	execSQL(t, admin, "DROP DATABASE "+name+"_lost WITH (FORCE)")
-	eventually(t, "db-1/u1 on n2, db-2/u2 on n1, db-4/u4 on n2", func() any { return where(t, url) }, log)
-	eventually(t, []string{"database_rewound"}, func() any { return breaks(t, url) }, log)
-	require.Contains(t, serviceOf(log, stop).get(t, "/metrics"), `evictrail_epochs_total{cause="database_rewound"} 1`)
-	require.Equal(t, []string{"deleted_unseen"}, column(t, url, `SELECT reason AS value FROM evictrail.events WHERE kind = 'vmi_ended' AND vmi = 'db-3'`))
+	requireEventually(t, "db-1/u1 on n2, db-2/u2 on n1, db-4/u4 on n2", func() any { return queryPlacements(t, url) }, log)
+	requireEventually(t, []string{"database_rewound"}, func() any { return queryBreakCauses(t, url) }, log)
+	require.Contains(t, serviceOf(log, stop).getBody(t, "/metrics"), `evictrail_epochs_total{cause="database_rewound"} 1`)
+	require.Equal(t, []string{"deleted_unseen"}, queryColumn(t, url, `SELECT reason AS value FROM evictrail.events WHERE kind = 'vmi_ended' AND vmi = 'db-3'`))
 	require.Equal(t, exitFound, stop())
 }

@@ -50,8 +50,8 @@ func newEtcd(t *testing.T, uid string, version int) *etcd {
 	return e
 }
 
-// put writes an object; spec and status beside its metadata.
-func (e *etcd) put(resource, namespace, name, uid string, rest map[string]any) {
+// putObject writes an object; spec and status beside its metadata.
+func (e *etcd) putObject(resource, namespace, name, uid string, rest map[string]any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.version++
@@ -63,27 +63,27 @@ func (e *etcd) put(resource, namespace, name, uid string, rest map[string]any) {
 		"namespace": namespace, "name": name, "uid": uid, "resourceVersion": strconv.Itoa(e.version), "creationTimestamp": "2026-01-01T00:00:00Z",
 	}
 	e.objects[resource+"/"+namespace+"/"+name] = o
-	e.note(change{resource, e.version, "MODIFIED", o})
+	e.recordChange(change{resource, e.version, "MODIFIED", o})
 }
 
-func (e *etcd) remove(resource, namespace, name string) {
+func (e *etcd) removeObject(resource, namespace, name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.version++
 	key := resource + "/" + namespace + "/" + name
 	o := e.objects[key]
 	delete(e.objects, key)
-	e.note(change{resource, e.version, "DELETED", o})
+	e.recordChange(change{resource, e.version, "DELETED", o})
 }
 
-func (e *etcd) note(c change) {
+func (e *etcd) recordChange(c change) {
 	e.changes = append(e.changes, c)
 	close(e.changed)
 	e.changed = make(chan struct{})
 }
 
-// end has the watch of one resource end, and no other.
-func (e *etcd) end(resource string) {
+// endWatch has the watch of one resource end, and no other.
+func (e *etcd) endWatch(resource string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ends = resource
@@ -91,40 +91,42 @@ func (e *etcd) end(resource string) {
 	e.changed = make(chan struct{})
 }
 
-// vmi writes a guest on a node, with a mark where it is to leave that.
-func (e *etcd) vmi(name, uid, node, mark string) {
+// putVMI writes a guest on a node, with a mark where it is to leave that.
+func (e *etcd) putVMI(name, uid, node, mark string) {
 	status := map[string]any{"phase": "Running", "nodeName": node}
 	if mark != "" {
 		status["evacuationNodeName"] = mark
 	}
-	e.put("virtualmachineinstances", "shop", name, uid, map[string]any{"status": status, "spec": map[string]any{"evictionStrategy": "LiveMigrate"}})
+	e.putObject("virtualmachineinstances", "shop", name, uid, map[string]any{"status": status, "spec": map[string]any{"evictionStrategy": "LiveMigrate"}})
 }
 
-// snapshot returns a function that puts the present state back, as an etcd that is restored while the API server is stopped.
-func (e *etcd) snapshot() (restore func()) {
+// saveSnapshot returns a function that puts the present state back, as an etcd that is restored while the API server is stopped.
+func (e *etcd) saveSnapshot() (restore func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	uid, version, objects := e.uid, e.version, maps.Clone(e.objects)
-	e.goBack = func() { e.swap(uid, version, objects) }
-	return func() { e.become(uid, version, objects) }
+	e.goBack = func() { e.swapState(uid, version, objects) }
+	return func() { e.swapAndDisconnect(uid, version, objects) }
 }
 
-// rebuild makes it another cluster, in which nothing is yet.
-func (e *etcd) rebuild(uid string, version int) { e.become(uid, version, map[string]map[string]any{}) }
+// rebuildCluster makes it another cluster, in which nothing is yet.
+func (e *etcd) rebuildCluster(uid string, version int) {
+	e.swapAndDisconnect(uid, version, map[string]map[string]any{})
+}
 
-func (e *etcd) become(uid string, version int, objects map[string]map[string]any) {
-	e.swap(uid, version, objects)
+func (e *etcd) swapAndDisconnect(uid string, version int, objects map[string]map[string]any) {
+	e.swapState(uid, version, objects)
 	e.server.CloseClientConnections()
 }
 
-func (e *etcd) swap(uid string, version int, objects map[string]map[string]any) {
+func (e *etcd) swapState(uid string, version int, objects map[string]map[string]any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.uid, e.version, e.objects, e.changes = uid, version, maps.Clone(objects), nil
 }
 
-// refuse has the API server answer nothing, or everything again.
-func (e *etcd) refuse(all bool) {
+// setRefusing has the API server answer nothing, or everything again.
+func (e *etcd) setRefusing(all bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.refuses = all
@@ -142,7 +144,7 @@ func (e *etcd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	resource := path[len(path)-1]
 	switch {
 	case strings.Contains(r.URL.Path, "/leases"):
-		e.lease(w, r)
+		e.serveLease(w, r)
 	case r.URL.Path == "/api/v1/namespaces/kube-system":
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -154,7 +156,7 @@ func (e *etcd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if meets != nil {
 			meets(resource)
 		}
-		e.watch(w, r, resource)
+		e.serveWatch(w, r, resource)
 	default:
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -169,8 +171,8 @@ func (e *etcd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// lease serves the only lease there is: who updates it must have seen its latest version.
-func (e *etcd) lease(w http.ResponseWriter, r *http.Request) {
+// serveLease serves the only lease there is: who updates it must have seen its latest version.
+func (e *etcd) serveLease(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	decoded, _, _ := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	sent, _ := decoded.(*coordinationv1.Lease)
@@ -196,7 +198,7 @@ func (e *etcd) lease(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(e.held)
 }
 
-func (e *etcd) watch(w http.ResponseWriter, r *http.Request, resource string) {
+func (e *etcd) serveWatch(w http.ResponseWriter, r *http.Request, resource string) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	w.(http.Flusher).Flush()
 	for {

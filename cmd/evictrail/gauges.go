@@ -28,9 +28,9 @@ func keepGauges(ctx context.Context, s *store.Store, cluster string, m *metrics.
 	for i := 0; ; i++ {
 		began := time.Now()
 		reading, cancel := context.WithTimeout(ctx, stateTimeout)
-		err := showState(reading, s, cluster, m, now())
+		err := showState(reading, s, cluster, m, nowUTC())
 		if i%upkeepEvery == 0 {
-			err = errors.Join(err, showUpkeep(reading, s, m, now()))
+			err = errors.Join(err, showUpkeep(reading, s, m, nowUTC()))
 		}
 		cancel()
 		switch {

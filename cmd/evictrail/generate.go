@@ -50,7 +50,7 @@ func newGenerateManifests() *cobra.Command {
 		Long: `Print the named manifests, by default all, as YAML documents. Nothing is applied. The first two are files for the machines
 of the control plane, the others are for kubectl:
 
-` + listed(16, manifestChoice()) + `
+` + formatCompletions(16, manifestChoice()) + `
 docs/audit.md says how to use them on which platform.`,
 		Example: `  evictrail generate manifests audit-policy > audit-policy.yaml
   evictrail generate manifests --dir evictrail-files --ca-file ca.crt
@@ -91,7 +91,7 @@ func (f *manifestFlags) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.check(cmd); err != nil {
+	if err := f.checkFlags(cmd); err != nil {
 		return err
 	}
 	if slices.Contains(names, deploy.Observer) {
@@ -107,14 +107,14 @@ func (f *manifestFlags) run(cmd *cobra.Command, names []string) error {
 		}
 		files = append(files, textFile{name + ".yaml", text})
 	}
-	return emit(cmd.OutOrStdout(), f.dir, files)
+	return outputFiles(cmd.OutOrStdout(), f.dir, files)
 }
 
 // readSecret reads the secret of the observer's path. Where its file is missing it is made, with one that cannot be guessed.
 func (f *manifestFlags) readSecret() error {
 	switch _, err := os.Stat(f.secret); {
 	case f.options.URL != "" && f.options.ObserverURL == "":
-		return usagef("url: reviews have an address of their own (--admission-listen): give it with --observer-url")
+		return usageErrorf("url: reviews have an address of their own (--admission-listen): give it with --observer-url")
 	case f.secret == "":
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
@@ -138,7 +138,7 @@ func manifestNames(asked []string) ([]string, error) {
 	}
 	for _, name := range asked {
 		if !slices.Contains(known, name) {
-			return nil, usagef("manifest %q: expected one of %s", name, strings.Join(known, ", "))
+			return nil, usageErrorf("manifest %q: expected one of %s", name, strings.Join(known, ", "))
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -150,11 +150,11 @@ func manifestNames(asked []string) ([]string, error) {
 	return names, nil
 }
 
-// check reads the CA and says what cannot be.
-func (f *manifestFlags) check(cmd *cobra.Command) error {
+// checkFlags reads the CA and says what cannot be.
+func (f *manifestFlags) checkFlags(cmd *cobra.Command) error {
 	for _, flag := range []string{"namespace", "service", "port"} {
 		if f.options.URL != "" && cmd.Flags().Changed(flag) {
-			return usagef("%s says where a Service is, url that there is none: give one of them", flag)
+			return usageErrorf("%s says where a Service is, url that there is none: give one of them", flag)
 		}
 	}
 	if f.caFile != "" {
@@ -164,7 +164,7 @@ func (f *manifestFlags) check(cmd *cobra.Command) error {
 		}
 	}
 	if err := f.options.Check(); err != nil {
-		return usagef("%w", err)
+		return usageErrorf("%w", err)
 	}
 	return nil
 }

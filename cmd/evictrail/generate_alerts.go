@@ -44,7 +44,7 @@ func newGenerateAlerts() *cobra.Command {
 		Use: "alerts", Short: "Print the alerts for Prometheus and Alertmanager", Args: asUsage(cobra.NoArgs),
 		Long: `Print recording rules and alerts as a PrometheusRule, or in another format. Nothing is applied. The formats:
 
-` + listed(16, alertFormats()) + `
+` + formatCompletions(16, alertFormats()) + `
 Every alert has a page in docs/runbooks and links to it, and to a dashboard; --runbook-url and --dashboard-url say where yours
 are. The rules expect evictrail to be scraped with honorLabels: true (honor_labels), since its series name the namespace of VMs.
 A Prometheus that holds several clusters needs a label "cluster" on their series.`,
@@ -71,7 +71,7 @@ A Prometheus that holds several clusters needs a label "cluster" on their series
 }
 
 func (f *alertFlags) run(cmd *cobra.Command, _ []string) error {
-	if err := f.check(cmd); err != nil {
+	if err := f.checkFlags(cmd); err != nil {
 		return err
 	}
 	formats := []string{f.format}
@@ -80,17 +80,17 @@ func (f *alertFlags) run(cmd *cobra.Command, _ []string) error {
 	}
 	var files []textFile
 	for _, format := range formats {
-		text, err := f.text(format)
+		text, err := f.renderAlerts(format)
 		if err != nil {
 			return err
 		}
 		files = append(files, textFile{format + ".yaml", text})
 	}
-	return emit(cmd.OutOrStdout(), f.dir, files)
+	return outputFiles(cmd.OutOrStdout(), f.dir, files)
 }
 
-// text returns the alerts in one of the formats.
-func (f *alertFlags) text(format string) (string, error) {
+// renderAlerts returns the alerts in one of the formats.
+func (f *alertFlags) renderAlerts(format string) (string, error) {
 	groups := alerts.Groups(f.options)
 	switch format {
 	case formatInhibit:
@@ -101,8 +101,8 @@ func (f *alertFlags) text(format string) (string, error) {
 	return alerts.PrometheusRule(groups, f.name, f.options.Namespace, f.labels)
 }
 
-// check says what cannot be: one line for each mistake.
-func (f *alertFlags) check(cmd *cobra.Command) error {
+// checkFlags says what cannot be: one line for each mistake.
+func (f *alertFlags) checkFlags(cmd *cobra.Command) error {
 	var wrong []error
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	formats := []string{formatPrometheusRule, formatRules, formatInhibit}
@@ -121,7 +121,7 @@ func (f *alertFlags) check(cmd *cobra.Command) error {
 		}
 	}
 	if err := errors.Join(append(wrong, f.checkValues()...)...); err != nil {
-		return usagef("%w", err)
+		return usageErrorf("%w", err)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 // generateAlerts runs "generate alerts" with these arguments.
 func generateAlerts(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	return generate(t, append([]string{"alerts"}, args...)...)
+	return runGenerate(t, append([]string{"alerts"}, args...)...)
 }
 
 func TestGenerateAlertsPrints(t *testing.T) {
@@ -53,7 +53,7 @@ func TestGenerateAlertsPrints(t *testing.T) {
 
 func TestGenerateAlertsRefuses(t *testing.T) {
 	t.Parallel()
-	refuses(t, "alerts", []refusal{
+	requireRefusals(t, "alerts", []refusal{
 		{"an unknown format", []string{"--format", "json"}, `format "json": expected one of prometheusrule, rules, inhibit-rules`, true},
 		{"a bad name", []string{"--name", "No"}, `name "No"`, true},
 		{"a bad namespace", []string{"--namespace", "a.b"}, `namespace "a.b"`, true},

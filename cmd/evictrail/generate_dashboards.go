@@ -40,7 +40,7 @@ func newGenerateDashboards() *cobra.Command {
 		Long: `Print the named dashboards, by default all. Nothing is applied. They ask a Prometheus that scrapes evictrail and a Postgres
 that may read its views (evictrail schema roles); both are chosen in the dashboard.
 
-` + listed(22, dashboardChoice()) + `
+` + formatCompletions(22, dashboardChoice()) + `
 docs/dashboards.md says what each panel shows.`,
 		Example: `  evictrail generate dashboards --dir dashboards          # JSON, to import or to provision
   evictrail generate dashboards evictrail-loop > loop.json
@@ -73,36 +73,36 @@ func completeDashboards(_ *cobra.Command, given []string, _ string) ([]cobra.Com
 }
 
 func (f *dashboardFlags) run(cmd *cobra.Command, names []string) error {
-	if err := f.check(cmd, names); err != nil {
+	if err := f.checkFlags(cmd, names); err != nil {
 		return err
 	}
-	files, err := f.files(names)
+	files, err := f.renderFiles(names)
 	if err != nil {
 		return err
 	}
-	return emit(cmd.OutOrStdout(), f.dir, files)
+	return outputFiles(cmd.OutOrStdout(), f.dir, files)
 }
 
-// check says what cannot be.
-func (f *dashboardFlags) check(cmd *cobra.Command, names []string) error {
+// checkFlags says what cannot be.
+func (f *dashboardFlags) checkFlags(cmd *cobra.Command, names []string) error {
 	known := dashboardNames()
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return usagef("dashboard %q: expected one of %s", name, strings.Join(known, ", "))
+			return usageErrorf("dashboard %q: expected one of %s", name, strings.Join(known, ", "))
 		}
 	}
 	formats := []string{formatJSON, formatConfigMap, formatGrafanaDashboard, formatMarkdown}
 	if !slices.Contains(formats, f.format) {
-		return usagef("format %q: expected one of %s", f.format, strings.Join(formats, ", "))
+		return usageErrorf("format %q: expected one of %s", f.format, strings.Join(formats, ", "))
 	}
 	if f.format == formatMarkdown && len(names) > 0 {
-		return usagef("format markdown is one text about all dashboards: give no names")
+		return usageErrorf("format markdown is one text about all dashboards: give no names")
 	}
 	for flag, formats := range map[string][]string{
 		"namespace": {formatConfigMap, formatGrafanaDashboard}, "folder": {formatConfigMap, formatGrafanaDashboard}, "instance": {formatGrafanaDashboard},
 	} {
 		if cmd.Flags().Changed(flag) && !slices.Contains(formats, f.format) {
-			return usagef("%s has no meaning for format %s", flag, f.format)
+			return usageErrorf("%s has no meaning for format %s", flag, f.format)
 		}
 	}
 	return nil
@@ -116,8 +116,8 @@ func dashboardNames() []string {
 	return out
 }
 
-// files returns the named dashboards in the chosen format, all where none was named, in the order of dashboards.All.
-func (f *dashboardFlags) files(names []string) ([]textFile, error) {
+// renderFiles returns the named dashboards in the chosen format, all where none was named, in the order of dashboards.All.
+func (f *dashboardFlags) renderFiles(names []string) ([]textFile, error) {
 	if f.format == formatMarkdown {
 		text, err := dashboards.Markdown()
 		return []textFile{{"dashboards.md", string(text)}}, err
@@ -127,7 +127,7 @@ func (f *dashboardFlags) files(names []string) ([]textFile, error) {
 		if len(names) > 0 && !slices.Contains(names, d.UID) {
 			continue
 		}
-		file, err := f.file(d)
+		file, err := f.renderFile(d)
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +136,7 @@ func (f *dashboardFlags) files(names []string) ([]textFile, error) {
 	return out, nil
 }
 
-func (f *dashboardFlags) file(d dashboards.Dashboard) (textFile, error) {
+func (f *dashboardFlags) renderFile(d dashboards.Dashboard) (textFile, error) {
 	if f.format == formatJSON {
 		text, err := d.JSON()
 		return textFile{d.UID + ".json", string(text)}, err

@@ -16,7 +16,7 @@ import (
 // generateDashboards runs "generate dashboards" with these arguments.
 func generateDashboards(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	return generate(t, append([]string{"dashboards"}, args...)...)
+	return runGenerate(t, append([]string{"dashboards"}, args...)...)
 }
 
 func TestGenerateDashboardsPrintsJSON(t *testing.T) {
@@ -48,7 +48,7 @@ type object struct {
 	}
 }
 
-func objects(t *testing.T, text string) []object {
+func decodeObjects(t *testing.T, text string) []object {
 	t.Helper()
 	var out []object
 	for part := range strings.SplitSeq(text, "---\n") {
@@ -63,7 +63,7 @@ func TestGenerateDashboardsMakesConfigMaps(t *testing.T) {
 	t.Parallel()
 	out, err := generateDashboards(t, "--format", "configmap", "--namespace", "monitoring", "--folder", "VMs")
 	require.NoError(t, err)
-	all := objects(t, out)
+	all := decodeObjects(t, out)
 	require.Len(t, all, len(dashboards.All()))
 	for i, d := range dashboards.All() {
 		require.Equal(t, "ConfigMap", all[i].Kind)
@@ -82,7 +82,7 @@ func TestGenerateDashboardsMakesGrafanaDashboards(t *testing.T) {
 	t.Parallel()
 	out, err := generateDashboards(t, "evictrail-drain", "--format", "grafanadashboard", "--instance", "app=grafana,team=vms")
 	require.NoError(t, err)
-	o := objects(t, out)[0]
+	o := decodeObjects(t, out)[0]
 	require.Equal(t, "GrafanaDashboard", o.Kind)
 	require.Empty(t, o.Metadata.Namespace)
 	require.Equal(t, "evictrail", o.Spec.Folder)
@@ -92,7 +92,7 @@ func TestGenerateDashboardsMakesGrafanaDashboards(t *testing.T) {
 
 func TestGenerateDashboardsRefuses(t *testing.T) {
 	t.Parallel()
-	refuses(t, "dashboards", []refusal{
+	requireRefusals(t, "dashboards", []refusal{
 		{"an unknown name", []string{"loop"}, `dashboard "loop": expected one of evictrail-overview, evictrail-loop`, true},
 		{"an unknown format", []string{"--format", "yaml"}, `format "yaml": expected one of json, configmap, grafanadashboard, markdown`, true},
 		{"a namespace for JSON", []string{"--namespace", "x"}, "namespace has no meaning for format json", true},

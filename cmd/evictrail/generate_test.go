@@ -16,8 +16,8 @@ import (
 	"github.com/evictrail/evictrail/deploy"
 )
 
-// generate runs "generate" with these arguments.
-func generate(t *testing.T, args ...string) (string, error) {
+// runGenerate runs "generate" with these arguments.
+func runGenerate(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	cmd := newGenerate()
@@ -31,7 +31,7 @@ func generate(t *testing.T, args ...string) (string, error) {
 // generateManifests runs "generate manifests" with these arguments.
 func generateManifests(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	return generate(t, append([]string{"manifests"}, args...)...)
+	return runGenerate(t, append([]string{"manifests"}, args...)...)
 }
 
 // refusal is a command line that "generate" refuses.
@@ -42,13 +42,13 @@ type refusal struct {
 	usage bool
 }
 
-// refuses runs what a subcommand of "generate" must refuse, and wants it to say why and print nothing.
-func refuses(t *testing.T, command string, tests []refusal) {
+// requireRefusals runs what a subcommand of "generate" must refuse, and wants it to say why and print nothing.
+func requireRefusals(t *testing.T, command string, tests []refusal) {
 	t.Helper()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			out, err := generate(t, append([]string{command}, tt.args...)...)
+			out, err := runGenerate(t, append([]string{command}, tt.args...)...)
 			require.ErrorContains(t, err, tt.says)
 			var usage *usageError
 			require.Equal(t, tt.usage, errors.As(err, &usage))
@@ -114,7 +114,7 @@ func TestGenerateManifestsPrints(t *testing.T) {
 
 func TestGenerateManifestsRefuses(t *testing.T) {
 	t.Parallel()
-	refuses(t, "manifests", []refusal{
+	requireRefusals(t, "manifests", []refusal{
 		{"an unknown name", []string{"observer", "webhook"}, `manifest "webhook": expected one of audit-policy, audit-webhook, observer, eviction-reason`, true},
 		{"a bad namespace", []string{"--namespace", "No"}, `namespace "No"`, true},
 		{"a URL and a Service", []string{"--url", "https://evictrail.example", "--service", "evictrail"}, "service says where a Service is", true},

@@ -20,13 +20,13 @@ func TestAnswers(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/answers/*.txt")
 	require.NoError(t, err)
-	require.Len(t, files, len(recordings(t)), "each recording has its questions")
+	require.Len(t, files, len(listRecordings(t)), "each recording has its questions")
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txt")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.NewURL(t)
-			play(t, url, name)
+			playBuiltin(t, url, name)
 			raw, err := os.ReadFile(file)
 			require.NoError(t, err)
 			var got strings.Builder
@@ -35,7 +35,7 @@ func TestAnswers(t *testing.T) {
 				if !is {
 					continue
 				}
-				code, out, stderr := run(t, append(strings.Fields(question), "--database-url", url)...)
+				code, out, stderr := runCommand(t, append(strings.Fields(question), "--database-url", url)...)
 				require.Equal(t, exitFound, code, "%s: %s", question, stderr)
 				answer, _, _ := strings.Cut(out, "\nEvidence:\n")
 				answer, _, _ = strings.Cut(answer, "\nSettings in force: ")

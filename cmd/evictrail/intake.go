@@ -24,27 +24,27 @@ type intakeFlags struct {
 	observer  observerFlags
 }
 
-func (f *intakeFlags) add(cmd *cobra.Command) {
+func (f *intakeFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.auditFile, "audit-file", "", "follow the audit log of a kube-apiserver at this `path`, through its rotation")
 	flags.StringVar(&f.tokenFile, "audit-token-file", "", "`file` with the bearer tokens that may send to /audit, one a line")
-	f.tls.add(cmd)
+	f.tls.addFlags(cmd)
 	flags.StringArrayVar(&f.clients, "audit-client", nil, "accept only client certificates of this common or DNS `name`; may be repeated")
-	f.observer.add(cmd)
+	f.observer.addFlags(cmd)
 }
 
-func (f *intakeFlags) check() error {
-	if err := f.tls.check(); err != nil {
+func (f *intakeFlags) checkFlags() error {
+	if err := f.tls.checkFlags(); err != nil {
 		return err
 	}
 	if len(f.clients) > 0 && f.tls.clientCAFile == "" {
-		return usagef("audit-client: give the CA of the certificates with --tls-client-ca-file")
+		return usageErrorf("audit-client: give the CA of the certificates with --tls-client-ca-file")
 	}
-	if err := f.observer.check(&f.tls); err != nil {
+	if err := f.observer.checkFlags(&f.tls); err != nil {
 		return err
 	}
 	if f.tokenFile != "" {
-		_, err := f.tokens()
+		_, err := f.readTokens()
 		return err
 	}
 	return nil
@@ -55,8 +55,8 @@ func (f *intakeFlags) expectsAudit() bool {
 	return f.auditFile != "" || f.tokenFile != "" || f.tls.clientCAFile != ""
 }
 
-// tokens reads the bearer tokens that are accepted now.
-func (f *intakeFlags) tokens() ([]string, error) {
+// readTokens reads the bearer tokens that are accepted now.
+func (f *intakeFlags) readTokens() ([]string, error) {
 	text, err := os.ReadFile(f.tokenFile)
 	if err != nil {
 		return nil, fmt.Errorf("read audit tokens: %w", err)
@@ -68,14 +68,14 @@ func (f *intakeFlags) tokens() ([]string, error) {
 	return tokens, nil
 }
 
-// access says who may send audit events: those that were named, else everybody who can reach us where that is only this
+// newAccess says who may send audit events: those that were named, else everybody who can reach us where that is only this
 // machine or was said aloud. Denied is told of those who may not.
-func (f *intakeFlags) access(l *listenFlags, denied func(cause string)) api.Access {
+func (f *intakeFlags) newAccess(l *listenFlags, denied func(cause string)) api.Access {
 	a := api.Access{Clients: f.clients, Certificates: f.tls.clientCAFile != "", Denied: denied}
 	if f.tokenFile != "" {
-		a.Tokens = f.tokens
+		a.Tokens = f.readTokens
 	}
-	a.Open = a.Tokens == nil && !a.Certificates && (l.loopback() || l.auth == authNone)
+	a.Open = a.Tokens == nil && !a.Certificates && (l.isLoopback() || l.auth == authNone)
 	return a
 }
 
@@ -86,8 +86,8 @@ type watcher struct {
 	name atomic.Pointer[string] // of the cluster; nil while it is not known
 }
 
-// cluster names the cluster that is watched; empty while that is not known.
-func (w *watcher) cluster() string {
+// currentCluster names the cluster that is watched; empty while that is not known.
+func (w *watcher) currentCluster() string {
 	if name := w.name.Load(); name != nil {
 		return *name
 	}
@@ -96,8 +96,8 @@ func (w *watcher) cluster() string {
 
 var errNoCluster = errors.New("the cluster has not answered yet")
 
-// audit takes the audit events of one body.
-func (w *watcher) audit(ctx context.Context, body io.Reader) (any, bool, error) {
+// ingestAudit takes the audit events of one body.
+func (w *watcher) ingestAudit(ctx context.Context, body io.Reader) (any, bool, error) {
 	c := w.Load()
 	if c == nil {
 		return nil, false, fmt.Errorf("%w: %w", api.ErrBusy, errNoCluster)
@@ -112,8 +112,8 @@ func (w *watcher) audit(ctx context.Context, body io.Reader) (any, bool, error) 
 	return report, report.Refused > 0 && report.Refused == report.Events(), err
 }
 
-// review answers an admission review, which is handed on once it was.
-func (w *watcher) review(raw []byte) ([]byte, func(), error) {
+// answerReview answers an admission review, which is handed on once it was.
+func (w *watcher) answerReview(raw []byte) ([]byte, func(), error) {
 	r, err := collector.ReadReview(raw)
 	if err != nil {
 		return nil, nil, err

@@ -97,7 +97,7 @@ func TestObserverIsNotOpenToTheNetwork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			code, _, stderr := run(t, append([]string{"run", "--eviction-observer", "--admission-listen=0.0.0.0:0", "--kubeconfig=none"}, c.args...)...)
+			code, _, stderr := runCommand(t, append([]string{"run", "--eviction-observer", "--admission-listen=0.0.0.0:0", "--kubeconfig=none"}, c.args...)...)
 			require.NotEqual(t, exitFound, code)
 			require.Contains(t, stderr, c.want)
 		})
@@ -133,15 +133,15 @@ func TestRunTakesRequests(t *testing.T) {
 		"--eviction-observer", "--admission-listen", reviews, "--admission-secret-file", secret,
 	}, pool)
 	count := func(where string) int {
-		return len(rows[map[string]any](t, url, "SELECT 1 AS n FROM evictrail_v1.eviction_requests WHERE "+where))
+		return len(queryRows[map[string]any](t, url, "SELECT 1 AS n FROM evictrail_v1.eviction_requests WHERE "+where))
 	}
 	followed := strings.Count(strings.Join(lines[:20], ""), `"subresource":"eviction"`)
 	require.Eventually(t, func() bool { return count("source = 'audit'") == followed }, 2*time.Minute, 20*time.Millisecond, "the followed log")
 
-	code, body := s.post(t, "/audit", strings.Join(lines, ""))
+	code, body := s.postBody(t, "/audit", strings.Join(lines, ""))
 	require.Equal(t, http.StatusUnauthorized, code, body)
 	require.NoError(t, os.WriteFile(tokens, []byte("second\n"), 0o600))
-	code, body = s.post(t, "/audit", strings.Join(lines, "")+"{\n", "Authorization", "Bearer second")
+	code, body = s.postBody(t, "/audit", strings.Join(lines, "")+"{\n", "Authorization", "Bearer second")
 	require.Equal(t, http.StatusOK, code, body)
 	var report struct{ Taken, Skipped, Refused int }
 	require.NoError(t, json.Unmarshal([]byte(body), &report))
@@ -152,26 +152,26 @@ func TestRunTakesRequests(t *testing.T) {
 		return `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"` + uid + `","operation":"CREATE","name":"virt-launcher-web-1-kqmfn",` +
 			`"namespace":"demo","resource":{"group":"","version":"v1","resource":"pods"},"subResource":"eviction","userInfo":{"username":"` + user + `"},"object":{}}}`
 	}
-	code, _ = s.post(t, "/admission", review("f-0", "forged"))
+	code, _ = s.postBody(t, "/admission", review("f-0", "forged"))
 	require.Equal(t, http.StatusNotFound, code, "who reads has no way to write")
-	code, _ = s.post(t, "/admission/"+known, review("f-1", "forged"))
+	code, _ = s.postBody(t, "/admission/"+known, review("f-1", "forged"))
 	require.Equal(t, http.StatusNotFound, code)
 	observer := s
 	observer.base = "https://" + reviews
 	for i, path := range []string{"/admission", "/admission/guessed"} {
-		code, _ = observer.post(t, path, review(fmt.Sprint("f-", i+2), "forged"))
+		code, _ = observer.postBody(t, path, review(fmt.Sprint("f-", i+2), "forged"))
 		require.Equal(t, http.StatusNotFound, code, path)
 	}
-	code, body = observer.post(t, "/admission/"+known, review("u-1", "carol"))
+	code, body = observer.postBody(t, "/admission/"+known, review("u-1", "carol"))
 	require.Equal(t, http.StatusOK, code)
 	require.JSONEq(t, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u-1","allowed":true,"auditAnnotations":{"evictrail-review":"u-1"}}}`, body)
 	require.Eventually(t, func() bool {
 		return count("source = 'admission' AND requester = 'carol' AND confidence = 'asserted'") == 1
 	}, 20*time.Second, 20*time.Millisecond)
 	require.Zero(t, count("requester = 'forged'"))
-	_, told, _ := run(t, "why", "demo/web-1", "--database-url", url)
+	_, told, _ := runCommand(t, "why", "demo/web-1", "--database-url", url)
 	require.NotContains(t, told, "forged")
-	metrics := s.get(t, "/metrics")
+	metrics := s.getBody(t, "/metrics")
 	require.Contains(t, metrics, `evictrail_authz_denied_total{cause="bad_admission_path"} 2`)
 	require.NotContains(t, metrics, known)
 	require.Contains(t, metrics, `evictrail_admission_reviews_total{result="taken"} 1`)
@@ -179,7 +179,7 @@ func TestRunTakesRequests(t *testing.T) {
 	require.Contains(t, metrics, "evictrail_audit_enabled 1")
 	require.Equal(t, exitFound, s.stop())
 
-	code, out, stderr := run(t, "requests", "--database-url", url, "--vm", "demo/db-local")
+	code, out, stderr := runCommand(t, "requests", "--database-url", url, "--vm", "demo/db-local")
 	require.Equal(t, exitFound, code, stderr)
 	require.Len(t, strings.Split(strings.TrimSpace(out), "\n"), 3, "the head, 31 refusals in one row, one for a pod that was gone\n%s", out)
 	require.Contains(t, out, "30")
@@ -196,28 +196,28 @@ func TestAuditImport(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	code, _, stderr := run(t, "audit", "import", file("a.log", text), "--database-url", url)
+	code, _, stderr := runCommand(t, "audit", "import", file("a.log", text), "--database-url", url)
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "name it with --cluster")
-	play(t, url, name, "--no-audit")
-	code, out, stderr := run(t, "audit", "import", file("a.log", text), "--database-url", url)
+	playBuiltin(t, url, name, "--no-audit")
+	code, out, stderr := runCommand(t, "audit", "import", file("a.log", text), "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
 	require.Contains(t, out, "58 lines: 54 taken, 0 known already, 4 about something else, 0 refused")
-	code, out, _ = run(t, "audit", "import", file("a.log", text), "--database-url", url)
+	code, out, _ = runCommand(t, "audit", "import", file("a.log", text), "--database-url", url)
 	require.Equal(t, exitFound, code, "a replayed day")
 	require.Contains(t, out, "0 taken, 54 known already")
-	before := everything(t, url)
+	before := readPublicViews(t, url)
 
 	// The log of another cluster among ours, and lines that are nothing.
 	other := auditLog(t, "k-blocked-slot")
-	code, out, stderr = run(t, "audit", "import", file("mixed.log", "garbage\n"+other), file("nowhere.log", ""), filepath.Join(dir, "missing.log"), "--database-url", url)
+	code, out, stderr = runCommand(t, "audit", "import", file("mixed.log", "garbage\n"+other), file("nowhere.log", ""), filepath.Join(dir, "missing.log"), "--database-url", url)
 	require.Equal(t, exitError, code)
 	require.Contains(t, out, "16 lines: 2 taken")
 	require.Contains(t, out, "1 refused")
 	require.Contains(t, stderr, "the first that was refused: line 1: bad JSON")
 	require.Contains(t, stderr, "2 eviction requests in cluster c-node-drain are about pods that evictrail never saw")
 	require.Contains(t, stderr, "missing.log: no such file")
-	after := everything(t, url)
+	after := readPublicViews(t, url)
 	require.Equal(t, before["evacuations"], after["evacuations"], "another cluster's log changes nothing of ours")
 	require.Len(t, after["eviction_requests"], len(before["eviction_requests"])+2)
 
@@ -226,7 +226,7 @@ func TestAuditImport(t *testing.T) {
 	_, err := w.Write([]byte(strings.Repeat(text, 100)))
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	code, out, stderr = run(t, "audit", "import", file("half.gz", packed.String()[:packed.Len()/2]), "--database-url", url)
+	code, out, stderr = runCommand(t, "audit", "import", file("half.gz", packed.String()[:packed.Len()/2]), "--database-url", url)
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "cut short after line")
 	require.Regexp(t, `[1-9]\d* known already`, out, "what was before the break")

@@ -11,7 +11,7 @@ import (
 // kubeFlags say which cluster is watched, and as whom.
 type kubeFlags struct{ kubeconfig, context string }
 
-func (k *kubeFlags) add(cmd *cobra.Command) {
+func (k *kubeFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&k.kubeconfig, "kubeconfig", "", "kubeconfig `file`; by default $KUBECONFIG, ~/.kube/config, or the service account of the pod")
 	cmd.Flags().StringVar(&k.context, "context", "", "`context` of the kubeconfig")
 }

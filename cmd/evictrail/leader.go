@@ -34,22 +34,22 @@ type leaderFlags struct {
 	replica string
 }
 
-func (f *leaderFlags) add(cmd *cobra.Command) {
+func (f *leaderFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.elect, "leader-elect", false, "derive only while this replica holds the lease: for two replicas or more, which all store what they see")
 	flags.StringVar(&f.lease, "leader-lease", "", "`namespace/name` of the lease; by default evictrail in the namespace of the pod ($POD_NAMESPACE)")
 	flags.StringVar(&f.replica, "replica", "", "`name` of this replica, the same after a restart; by default that of the pod ($POD_NAME), or of this machine")
 }
 
-// check completes the flags.
-func (f *leaderFlags) check() error {
+// completeFlags completes the flags.
+func (f *leaderFlags) completeFlags() error {
 	if f.replica == "" {
 		host, _ := os.Hostname()
 		f.replica = cmp.Or(os.Getenv("POD_NAME"), host, "evictrail")
 	}
 	if !f.elect {
 		if f.lease != "" {
-			return usagef("leader-lease: it is for --leader-elect")
+			return usageErrorf("leader-lease: it is for --leader-elect")
 		}
 		return nil
 	}
@@ -57,7 +57,7 @@ func (f *leaderFlags) check() error {
 		f.lease = namespace + "/evictrail"
 	}
 	if _, _, ok := cutName(f.lease); !ok {
-		return usagef("leader-lease %q: expected NAMESPACE/NAME, as $POD_NAMESPACE is not set", f.lease)
+		return usageErrorf("leader-lease %q: expected NAMESPACE/NAME, as $POD_NAMESPACE is not set", f.lease)
 	}
 	return nil
 }
@@ -95,8 +95,8 @@ func (l leader) run(ctx, storing context.Context, config *rest.Config, f leaderF
 	if f.elect {
 		return l.takeTurns(ctx, config, f)
 	}
-	defer l.follow()
-	begun, err := l.derive(storing)
+	defer l.endTerm()
+	begun, err := l.leadUntilDeposed(storing)
 	if err != nil {
 		return fmt.Errorf("%w: start all replicas with --leader-elect, or record the other cluster under another name (--cluster)", err)
 	}
@@ -105,7 +105,7 @@ func (l leader) run(ctx, storing context.Context, config *rest.Config, f leaderF
 	if begun {
 		_, err = l.catchUp(last, nil)
 	} else {
-		_, _, err = l.step(last, false)
+		_, _, err = l.runStep(last, false)
 	}
 	if err != nil && !errors.Is(err, pg.ErrDeposed) {
 		l.log.Warn("what was stored last is derived at the next start", "err", err)
@@ -113,16 +113,16 @@ func (l leader) run(ctx, storing context.Context, config *rest.Config, f leaderF
 	return nil
 }
 
-// follow ends the term.
-func (l leader) follow() {
+// endTerm ends the term.
+func (l leader) endTerm() {
 	l.sink.Follow()
 	l.metrics.Leader.Set(0)
-	l.leading.follow()
+	l.leading.recordTermEnd()
 }
 
-// derive leads until ctx ends or another replica does, which is its only error. While the database is away it tries again. It tells
+// leadUntilDeposed leads until ctx ends or another replica does, which is its only error. While the database is away it tries again. It tells
 // whether it has begun a term, which the caller ends.
-func (l leader) derive(ctx context.Context) (begun bool, err error) {
+func (l leader) leadUntilDeposed(ctx context.Context) (begun bool, err error) {
 	failed, within := false, answerWithin
 	for {
 		var rest time.Duration
@@ -130,7 +130,7 @@ func (l leader) derive(ctx context.Context) (begun bool, err error) {
 		if ctx.Err() != nil {
 			return begun, nil
 		}
-		l.leading.derived(now(), begun, rest == 0, err)
+		l.leading.recordDerivation(nowUTC(), begun, rest == 0, err)
 		if within *= 2; !errors.Is(err, context.DeadlineExceeded) {
 			within = answerWithin
 		}
@@ -155,22 +155,22 @@ func (l leader) derive(ctx context.Context) (begun bool, err error) {
 func (l leader) stepWithin(ctx context.Context, within time.Duration, begun bool) (bool, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return l.step(ctx, begun)
+	return l.runStep(ctx, begun)
 }
 
-// step derives what was left to do, and tells how long to rest then; first of all it begins the term. It reports whether that has begun: a leader that stood still
+// runStep derives what was left to do, and tells how long to rest then; first of all it begins the term. It reports whether that has begun: a leader that stood still
 // for long must not begin another, as somebody else may derive by then.
-func (l leader) step(ctx context.Context, begun bool) (bool, time.Duration, error) {
+func (l leader) runStep(ctx context.Context, begun bool) (bool, time.Duration, error) {
 	if begun {
 		news, rest, err := l.sink.KeepUp(ctx)
-		l.metrics.Count(news, now())
+		l.metrics.Count(news, nowUTC())
 		return true, rest, err
 	}
-	if err := l.sink.Lead(ctx, program(), l.thresholds); err != nil {
+	if err := l.sink.Lead(ctx, formatProgramVersion(), l.thresholds); err != nil {
 		return false, tryAgain, err
 	}
 	l.metrics.Leader.Set(1)
-	l.leading.lead(now())
+	l.leading.recordTermStart(nowUTC())
 	n, err := l.catchUp(ctx, func(n int) { l.log.Debug("derived what was left", "count", n) })
 	if n > 0 {
 		l.log.Info("derived what followers, an import, an older version or other thresholds left", "count", n)
@@ -181,12 +181,12 @@ func (l leader) step(ctx context.Context, begun bool) (bool, time.Duration, erro
 // catchUp derives all that was left, and tells how many subjects that were.
 func (l leader) catchUp(ctx context.Context, done func(subjects int)) (int, error) {
 	n, news, err := l.sink.CatchUp(ctx, done)
-	l.metrics.Count(news, now())
+	l.metrics.Count(news, nowUTC())
 	return n, err
 }
 
-// program names what derives: rows that another version derived are derived again.
-func program() string { return version.Version + " " + version.GetRevision() }
+// formatProgramVersion names what derives: rows that another version derived are derived again.
+func formatProgramVersion() string { return version.Version + " " + version.GetRevision() }
 
 // takeTurns derives each time that this replica holds the lease, until ctx ends.
 func (l leader) takeTurns(ctx context.Context, config *rest.Config, f leaderFlags) error {
@@ -237,8 +237,8 @@ func (l leader) takeTurn(ctx context.Context, lock *lease) error {
 	select {
 	case turn := <-turns:
 		l.log.Info("lease taken, deriving", "lease", lock.Describe())
-		_, err := l.derive(turn)
-		l.follow()
+		_, err := l.leadUntilDeposed(turn)
+		l.endTerm()
 		if err != nil {
 			l.log.Warn("lease given back", "lease", lock.Describe(), "err", err)
 		}
@@ -267,23 +267,23 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 	}
 	if err == nil && record.HolderIdentity != "" && !record.RenewTime.Equal(&l.renewed) {
 		l.renewed = record.RenewTime
-		l.leading.renewed(now())
+		l.leading.recordRenewal(nowUTC())
 	}
-	return record, raw, l.judge(ctx, err)
+	return record, raw, l.logOutcome(ctx, err)
 }
 
 // Create creates the lease.
 func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.judge(ctx, l.Interface.Create(ctx, record))
+	return l.logOutcome(ctx, l.Interface.Create(ctx, record))
 }
 
 // Update takes, renews or gives back the lease.
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.judge(ctx, l.Interface.Update(ctx, record))
+	return l.logOutcome(ctx, l.Interface.Update(ctx, record))
 }
 
-// judge logs how it went when that is other than before. It returns the error.
-func (l *lease) judge(ctx context.Context, err error) error {
+// logOutcome logs how it went when that is other than before. It returns the error.
+func (l *lease) logOutcome(ctx context.Context, err error) error {
 	problem, brief := "", ""
 	switch {
 	case ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err): // another replica was faster
@@ -302,6 +302,6 @@ func (l *lease) judge(ctx context.Context, err error) error {
 		l.log.Info("lease reached again")
 	}
 	l.problem = problem
-	l.leading.hinder(brief)
+	l.leading.setLeaseProblem(brief)
 	return err
 }

@@ -20,24 +20,24 @@ type leadership struct {
 
 func newLeadership(at time.Time) *leadership { return &leadership{lost: at} }
 
-// lead notes that this replica derives.
-func (l *leadership) lead(at time.Time) {
+// recordTermStart notes that this replica derives.
+func (l *leadership) recordTermStart(at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leads, l.done, l.failure = at, time.Time{}, ""
 }
 
-// follow notes that this replica derives no more.
-func (l *leadership) follow() {
+// recordTermEnd notes that this replica derives no more.
+func (l *leadership) recordTermEnd() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.leads.IsZero() {
-		l.leads, l.lost = time.Time{}, now()
+		l.leads, l.lost = time.Time{}, nowUTC()
 	}
 }
 
-// derived notes how deriving went that a leader did, and whether more is left. One that could not begin does not lead.
-func (l *leadership) derived(at time.Time, begun, more bool, err error) {
+// recordDerivation notes how deriving went that a leader did, and whether more is left. One that could not begin does not lead.
+func (l *leadership) recordDerivation(at time.Time, begun, more bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -52,22 +52,22 @@ func (l *leadership) derived(at time.Time, begun, more bool, err error) {
 	}
 }
 
-// renewed notes that a replica, whichever, renewed the lease.
-func (l *leadership) renewed(at time.Time) {
+// recordRenewal notes that a replica, whichever, renewed the lease.
+func (l *leadership) recordRenewal(at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lease, l.lost = at, at
 }
 
-// hinder notes why the lease cannot be reached; empty: it can.
-func (l *leadership) hinder(problem string) {
+// setLeaseProblem notes why the lease cannot be reached; empty: it can.
+func (l *leadership) setLeaseProblem(problem string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.problem = problem
 }
 
-// signs returns what is known at a time.
-func (l *leadership) signs(at time.Time) trail.LeaderSigns {
+// snapshotSigns returns what is known at a time.
+func (l *leadership) snapshotSigns(at time.Time) trail.LeaderSigns {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.leads.IsZero() {

@@ -66,7 +66,7 @@ type queryFlags struct {
 	from         readerFlags
 }
 
-func (q *queryFlags) add(cmd *cobra.Command, withVM, withNode bool) {
+func (q *queryFlags) addFlags(cmd *cobra.Command, withVM, withNode bool) {
 	f := cmd.Flags()
 	f.StringVar(&q.query.Cluster, "cluster", "", "only this `cluster`")
 	if withVM {
@@ -81,20 +81,20 @@ func (q *queryFlags) add(cmd *cobra.Command, withVM, withNode bool) {
 	f.IntVar(&q.query.Limit, "limit", 200, "the newest `N` rows; 0: all")
 	f.StringVarP(&q.output, "output", "o", "table", "`format`: table, json or csv")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "csv"}, cobra.ShellCompDirectiveNoFileComp))
-	q.from.add(cmd)
+	q.from.addFlags(cmd)
 	completeNames(cmd, &q.from, &q.query.Cluster)
 }
 
-// parse reads what the flags say, now being the moment from which ages count.
-func (q *queryFlags) parse(now time.Time) error {
+// parseFlags reads what the flags say, now being the moment from which ages count.
+func (q *queryFlags) parseFlags(now time.Time) error {
 	if !slices.Contains([]string{"table", "json", "csv"}, q.output) {
-		return usagef("output %q: expected table, json or csv", q.output)
+		return usageErrorf("output %q: expected table, json or csv", q.output)
 	}
 	if q.query.Limit < 0 {
-		return usagef("limit %d: must not be negative", q.query.Limit)
+		return usageErrorf("limit %d: must not be negative", q.query.Limit)
 	}
 	if err := q.query.NameVM(q.query.VMI); err != nil {
-		return usagef("%w", err)
+		return usageErrorf("%w", err)
 	}
 	var err error
 	if q.query.Since, err = parseTime("since", q.since, now); err != nil {
@@ -108,7 +108,7 @@ func (q *queryFlags) parse(now time.Time) error {
 func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	t, err := trail.ParseTime(text, now)
 	if err != nil {
-		return t, usagef("%s %w", flag, err)
+		return t, usageErrorf("%s %w", flag, err)
 	}
 	return t, nil
 }
@@ -124,10 +124,10 @@ The newest rows are shown, oldest first. The columns are those of the view evict
 most telling ones, -o json and -o csv all. They come from the database, or with --server from an evictrail that serves it: the answer is
 the same. ` + l.statusOfNothing(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := q.parse(time.Now()); err != nil {
+			if err := q.parseFlags(time.Now()); err != nil {
 				return err
 			}
-			s, err := q.from.open(cmd.Context())
+			s, err := q.from.openReader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -135,19 +135,19 @@ the same. ` + l.statusOfNothing(),
 			if useOther {
 				l.view = l.other.view
 			}
-			return l.print(cmd.Context(), s, &q, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return l.printRows(cmd.Context(), s, &q, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	q.add(cmd, l.view.HasVM(), l.view.HasNode())
+	q.addFlags(cmd, l.view.HasVM(), l.view.HasNode())
 	if l.other != nil {
 		cmd.Flags().BoolVar(&useOther, l.other.flag, false, l.other.usage+": the view evictrail_v1."+l.other.view.Name)
 	}
 	return cmd
 }
 
-// print writes the rows in the format asked for, the oldest first, and warnings about their recording to notes. Without rows it returns
+// printRows writes the rows in the format asked for, the oldest first, and warnings about their recording to notes. Without rows it returns
 // trail.ErrNotFound.
-func (l list) print(ctx context.Context, s reader, q *queryFlags, out, notes io.Writer) error {
+func (l list) printRows(ctx context.Context, s reader, q *queryFlags, out, notes io.Writer) error {
 	if q.output == "json" {
 		page, err := s.ListJSON(ctx, l.view, q.query)
 		if err != nil {
@@ -200,7 +200,7 @@ func noteRecorders(ctx context.Context, s reader, q trail.Query, next *trail.Key
 		for _, line := range []string{r.Notice(), trail.DescribeGaps(r.NotObserved)} {
 			if line != "" {
 				unseen = true
-				say(notes, "evictrail: %s: %s\n", cmp.Or(r.Cluster, "cluster not known yet"), line)
+				printTextf(notes, "evictrail: %s: %s\n", cmp.Or(r.Cluster, "cluster not known yet"), line)
 			}
 		}
 	}
@@ -223,7 +223,7 @@ func (l list) explainNothing(ctx context.Context, s reader, q *queryFlags, rows 
 		}
 		if len(recorded) > 0 {
 			if q.output == "table" {
-				say(out, "%s\n", l.none)
+				printTextf(out, "%s\n", l.none)
 			}
 			return nil
 		}

@@ -46,7 +46,7 @@ func (l *fairListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c, displaced := l.enter(conn)
+		c, displaced := l.admitConn(conn)
 		if displaced != nil {
 			l.refused(remoteHost(displaced.RemoteAddr()))
 			_ = displaced.Close()
@@ -57,14 +57,14 @@ func (l *fairListener) Accept() (net.Conn, error) {
 	}
 }
 
-// enter returns the connection, where there is room for it, and the one that has to be closed.
-func (l *fairListener) enter(conn net.Conn) (*fairConn, net.Conn) {
+// admitConn returns the connection, where there is room for it, and the one that has to be closed.
+func (l *fairListener) admitConn(conn net.Conn) (*fairConn, net.Conn) {
 	if tcp, is := conn.(*net.TCPConn); is {
 		_ = tcp.SetWriteBuffer(connectionSend)
 	}
 	from := remoteHost(conn.RemoteAddr())
 	c := &fairConn{Conn: conn, from: from}
-	c.left = func() { l.leave(c) }
+	c.left = func() { l.releaseConn(c) }
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var displaced net.Conn
@@ -76,7 +76,7 @@ func (l *fairListener) enter(conn net.Conn) (*fairConn, net.Conn) {
 		if len(l.hosts[oldest.from]) <= len(l.hosts[from])+1 {
 			return nil, conn
 		}
-		l.forget(oldest)
+		l.forgetConn(oldest)
 		displaced = oldest
 	}
 	l.hosts[from] = append(l.hosts[from], c)
@@ -95,14 +95,14 @@ func (l *fairListener) oldestOfMost() *fairConn {
 	return most[0]
 }
 
-func (l *fairListener) leave(c *fairConn) {
+func (l *fairListener) releaseConn(c *fairConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.forget(c)
+	l.forgetConn(c)
 }
 
-// forget takes a connection off those that are open, if it is one of them.
-func (l *fairListener) forget(c *fairConn) {
+// forgetConn takes a connection off those that are open, if it is one of them.
+func (l *fairListener) forgetConn(c *fairConn) {
 	of := l.hosts[c.from]
 	i := slices.Index(of, c)
 	if i < 0 {

@@ -92,7 +92,7 @@ func (l *fairListener) openNow() int {
 func TestProbesAreAnsweredBesideIdleConnections(t *testing.T) {
 	t.Parallel()
 	l := listenFlags{listen: "127.0.0.1:0"}
-	s, err := l.bind(t.Context(), slog.New(slog.DiscardHandler))
+	s, err := l.bindAddress(t.Context(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -40,8 +40,8 @@ func TestVerdicts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.NewURL(t)
-			play(t, url, name)
-			moves := rows[struct{ Told, Because, Need string }](t, url, `
+			playBuiltin(t, url, name)
+			moves := queryRows[struct{ Told, Because, Need string }](t, url, `
 SELECT format('%s to %s: %s, %s', vmi, target_node, need, benefit) AS told, need_because || '; ' || benefit_because AS because, need
 FROM evictrail_v1.migrations
 WHERE outcome = 'succeeded'
@@ -53,7 +53,7 @@ ORDER BY created_at, migration`)
 				}
 			}
 			require.ElementsMatch(t, want.moves, told)
-			require.Equal(t, []struct{ Origin string }{{"descheduler"}}, rows[struct{ Origin string }](t, url, "SELECT DISTINCT origin FROM evictrail_v1.node_context"))
+			require.Equal(t, []struct{ Origin string }{{"descheduler"}}, queryRows[struct{ Origin string }](t, url, "SELECT DISTINCT origin FROM evictrail_v1.node_context"))
 		})
 	}
 }
@@ -69,12 +69,12 @@ func TestPlayWithoutPrometheus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.NewURL(t)
-			code, _, errOut := run(t, "play", recordingDir("a-descheduler-eviction-success"), "--database-url", url, "--prometheus-url", prometheus)
+			code, _, errOut := runCommand(t, "play", recordingDir("a-descheduler-eviction-success"), "--database-url", url, "--prometheus-url", prometheus)
 			require.Zero(t, code, errOut)
 			require.Equal(t, 1, strings.Count(errOut, "node load not read"), errOut)
-			require.Equal(t, []struct{ Told string }{{"descheduler -"}, {"prometheus unanswered"}}, rows[struct{ Told string }](t, url,
+			require.Equal(t, []struct{ Told string }{{"descheduler -"}, {"prometheus unanswered"}}, queryRows[struct{ Told string }](t, url,
 				"SELECT DISTINCT origin || ' ' || CASE origin WHEN 'prometheus' THEN reason ELSE '-' END AS told FROM evictrail_v1.node_context ORDER BY 1"))
-			require.Equal(t, []struct{ Benefit string }{{"helped"}, {"helped"}}, rows[struct{ Benefit string }](t, url, "SELECT benefit FROM evictrail_v1.migrations"))
+			require.Equal(t, []struct{ Benefit string }{{"helped"}, {"helped"}}, queryRows[struct{ Benefit string }](t, url, "SELECT benefit FROM evictrail_v1.migrations"))
 		})
 	}
 }
@@ -94,13 +94,13 @@ func TestPrometheusFlags(t *testing.T) {
 		{[]string{at, "--prometheus-query=rate(x)"}, `prometheus-query "rate(x)": expected METRIC=PROMQL`},
 		{[]string{at, "--prometheus-threshold=disk=0.8"}, "prometheus-threshold disk: there is no such metric: expected one of descheduler, cpu, memory, cpu_pressure, memory_pressure"},
 	} {
-		code, _, errOut := run(t, append([]string{"play", recordingDir("a-descheduler-eviction-success"), "--database-url", "postgres:///none"}, c.args...)...)
+		code, _, errOut := runCommand(t, append([]string{"play", recordingDir("a-descheduler-eviction-success"), "--database-url", "postgres:///none"}, c.args...)...)
 		require.Equal(t, exitUsage, code)
 		require.Contains(t, errOut, c.want)
 	}
 	f := prometheusFlags{url: "http://127.0.0.1:9090", queries: []string{"disk=max by (node, x) (y{a=\"b\"})", "cpu=", "memory=m"}, thresholds: []string{"disk=0.8"}}
 	var told []string
-	for _, q := range f.target().Queries {
+	for _, q := range f.newTarget().Queries {
 		told = append(told, fmt.Sprintf("%s %v above %s", q.Name, q.Values, q.Threshold))
 	}
 	require.Len(t, told, 5)
@@ -123,9 +123,9 @@ func TestConsequences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.NewURL(t)
-			play(t, url, name)
+			playBuiltin(t, url, name)
 			var got []string
-			for _, r := range rows[struct{ Told string }](t, url, `
+			for _, r := range queryRows[struct{ Told string }](t, url, `
 SELECT format('%s from %s of %s, %s: %s %s from %s', c.vmi, c.node, m.vmi, c.likelihood, c.steps, c.needless_likelihood, n.vmi) AS told
 FROM evictrail_v1.consequences AS c
 JOIN evictrail_v1.migrations AS m ON m.migration_uid = c.cause_uid
@@ -133,7 +133,7 @@ LEFT JOIN evictrail_v1.migrations AS n ON n.migration_uid = c.needless_uid`) {
 				got = append(got, r.Told)
 			}
 			require.ElementsMatch(t, want, got)
-			loops := rows[struct{ Summary string }](t, url, "SELECT summary FROM evictrail_v1.loops WHERE kind = 'dual_retry'")
+			loops := queryRows[struct{ Summary string }](t, url, "SELECT summary FROM evictrail_v1.loops WHERE kind = 'dual_retry'")
 			if want == nil {
 				require.Empty(t, loops)
 				return

@@ -28,21 +28,21 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := execute(ctx, arguments(os.Args), os.Stdout, os.Stderr)
+	code := executeCommand(ctx, normalizeArguments(os.Args), os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// arguments returns those of the command line. Under the name that kubectl calls to complete a plugin's we are asked to complete.
-func arguments(command []string) []string {
+// normalizeArguments returns those of the command line. Under the name that kubectl calls to complete a plugin's we are asked to complete.
+func normalizeArguments(command []string) []string {
 	if filepath.Base(command[0]) == "kubectl_complete-evictrail" {
 		return append([]string{cobra.ShellCompRequestCmd}, command[1:]...)
 	}
 	return command[1:]
 }
 
-// execute runs one command line and returns its exit status.
-func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// executeCommand runs one command line and returns its exit status.
+func executeCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -68,7 +68,7 @@ type usageError struct{ error }
 
 func (e *usageError) Unwrap() error { return e.error }
 
-func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+func usageErrorf(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 // asUsage makes cobra's complaints about arguments usage errors.
 func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {

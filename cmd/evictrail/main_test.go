@@ -27,25 +27,25 @@ func TestMain(m *testing.M) {
 	storetest.Main(m)
 }
 
-// run runs a command line in this process.
-func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// runCommand runs a command line in this process.
+func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = execute(t.Context(), args, &out, &errs)
+	code = executeCommand(t.Context(), args, &out, &errs)
 	return code, out.String(), errs.String()
 }
 
-// play plays a built-in recording, with its audit log, into a database.
-func play(t *testing.T, url, name string, args ...string) {
+// playBuiltin plays a built-in recording, with its audit log, into a database.
+func playBuiltin(t *testing.T, url, name string, args ...string) {
 	t.Helper()
-	code, _, stderr := run(t, append([]string{"play", recordingDir(name), "--database-url", url}, args...)...)
+	code, _, stderr := runCommand(t, append([]string{"play", recordingDir(name), "--database-url", url}, args...)...)
 	require.Equal(t, exitFound, code, stderr)
 }
 
 func recordingDir(name string) string { return "../../testdata/recordings/" + name }
 
-// recordings names the built-in recordings.
-func recordings(t *testing.T) []string {
+// listRecordings names the built-in recordings.
+func listRecordings(t *testing.T) []string {
 	t.Helper()
 	folders, err := fs.ReadDir(evictrail.Recordings(), ".")
 	require.NoError(t, err)
@@ -59,8 +59,8 @@ func recordings(t *testing.T) []string {
 	return names
 }
 
-// rows reads a query's rows as JSON into a slice.
-func rows[T any](t *testing.T, url, query string) []T {
+// queryRows reads a query's rows as JSON into a slice.
+func queryRows[T any](t *testing.T, url, query string) []T {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
@@ -88,8 +88,8 @@ func execSQL(t *testing.T, url, sql string) {
 	require.NoError(t, err)
 }
 
-// everything reads all that users can read but when it was stored, to compare two databases.
-func everything(t *testing.T, url string) map[string][]string {
+// readPublicViews reads all that users can read but when it was stored, to compare two databases.
+func readPublicViews(t *testing.T, url string) map[string][]string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)

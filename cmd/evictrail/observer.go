@@ -28,7 +28,7 @@ type observerFlags struct {
 	clients      []string
 }
 
-func (f *observerFlags) add(cmd *cobra.Command) {
+func (f *observerFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.on, "eviction-observer", false, "serve /admission on --admission-listen: an admission webhook that sees evictions and allows them all")
 	flags.StringVar(&f.at.listen, "admission-listen", "127.0.0.1:9443", "`address` of /admission, for API servers alone; other hosts need a secret or a client certificate")
@@ -37,30 +37,30 @@ func (f *observerFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.clients, "admission-client", nil, "accept only reviews with a client certificate of this common or DNS `name`; may be repeated")
 }
 
-// check refuses an observer to which anybody on the network could report requests that were never made.
-func (f *observerFlags) check(server *tlsFlags) error {
+// checkFlags refuses an observer to which anybody on the network could report requests that were never made.
+func (f *observerFlags) checkFlags(server *tlsFlags) error {
 	if !f.on {
 		return nil
 	}
 	if _, _, err := net.SplitHostPort(f.at.listen); err != nil {
-		return usagef("admission-listen %q: expected HOST:PORT, such as 127.0.0.1:9443", f.at.listen)
+		return usageErrorf("admission-listen %q: expected HOST:PORT, such as 127.0.0.1:9443", f.at.listen)
 	}
 	switch known := f.secretFile != "" || f.clientCAFile != ""; {
 	case len(f.clients) > 0 && f.clientCAFile == "":
-		return usagef("admission-client: give the CA of the certificates with --admission-client-ca-file")
-	case f.clientCAFile != "" && !server.enabled():
-		return usagef("admission-client-ca-file: client certificates need HTTPS: give --tls-cert-file and --tls-key-file")
-	case !f.at.loopback() && !known:
-		return usagef("admission-listen %s: whoever reaches it could record evictions that nobody asked for: give --admission-secret-file or --admission-client-ca-file, or listen on 127.0.0.1 (docs/audit.md)", f.at.listen)
-	case !f.at.loopback() && !server.enabled():
-		return usagef("admission-listen %s: API servers call webhooks over HTTPS alone, and the secret would be sent in the clear: give --tls-cert-file and --tls-key-file", f.at.listen)
+		return usageErrorf("admission-client: give the CA of the certificates with --admission-client-ca-file")
+	case f.clientCAFile != "" && !server.isEnabled():
+		return usageErrorf("admission-client-ca-file: client certificates need HTTPS: give --tls-cert-file and --tls-key-file")
+	case !f.at.isLoopback() && !known:
+		return usageErrorf("admission-listen %s: whoever reaches it could record evictions that nobody asked for: give --admission-secret-file or --admission-client-ca-file, or listen on 127.0.0.1 (docs/audit.md)", f.at.listen)
+	case !f.at.isLoopback() && !server.isEnabled():
+		return usageErrorf("admission-listen %s: API servers call webhooks over HTTPS alone, and the secret would be sent in the clear: give --tls-cert-file and --tls-key-file", f.at.listen)
 	}
 	if f.secretFile != "" {
-		if _, err := f.secrets(); err != nil {
+		if _, err := f.readSecretFile(); err != nil {
 			return err
 		}
 	}
-	return f.tls(server).check()
+	return f.newTLSFlags(server).checkFlags()
 }
 
 // secretForm is what may follow /admission/ in a path as it is, and is not guessed.
@@ -84,21 +84,21 @@ func readSecrets(file string) ([]string, error) {
 	return secrets, nil
 }
 
-// secrets reads those that are accepted now.
-func (f *observerFlags) secrets() ([]string, error) { return readSecrets(f.secretFile) }
+// readSecretFile reads those that are accepted now.
+func (f *observerFlags) readSecretFile() ([]string, error) { return readSecrets(f.secretFile) }
 
-// access says who may send reviews: whom the flags name, else whoever is on this machine.
-func (f *observerFlags) access(denied func(cause string)) api.Access {
+// newAccess says who may send reviews: whom the flags name, else whoever is on this machine.
+func (f *observerFlags) newAccess(denied func(cause string)) api.Access {
 	a := api.Access{Clients: f.clients, Certificates: f.clientCAFile != "", Denied: denied}
 	if f.secretFile != "" {
-		a.Tokens = f.secrets
+		a.Tokens = f.readSecretFile
 	}
 	a.Open = a.Tokens == nil && !a.Certificates
 	return a
 }
 
-// tls is the certificate that we serve with elsewhere, with the CA of those who send reviews.
-func (f *observerFlags) tls(server *tlsFlags) *tlsFlags {
+// newTLSFlags is the certificate that we serve with elsewhere, with the CA of those who send reviews.
+func (f *observerFlags) newTLSFlags(server *tlsFlags) *tlsFlags {
 	return &tlsFlags{certFile: server.certFile, keyFile: server.keyFile, clientCAFile: f.clientCAFile}
 }
 
@@ -112,12 +112,12 @@ type observer struct {
 	log      *slog.Logger
 }
 
-// bind takes the address; nil where evictions are not observed.
-func (f *observerFlags) bind(ctx context.Context, server *tlsFlags, m *metrics.Metrics, log *slog.Logger) (*observer, error) {
+// bindAddress takes the address; nil where evictions are not observed.
+func (f *observerFlags) bindAddress(ctx context.Context, server *tlsFlags, m *metrics.Metrics, log *slog.Logger) (*observer, error) {
 	if !f.on {
 		return nil, nil
 	}
-	config, err := f.tls(server).config(log)
+	config, err := f.newTLSFlags(server).newTLSConfig(log)
 	if err != nil {
 		return nil, err
 	}
@@ -126,16 +126,16 @@ func (f *observerFlags) bind(ctx context.Context, server *tlsFlags, m *metrics.M
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w: choose another address with --admission-listen", f.at.listen, err)
 	}
-	o := &observer{listener: listener, tls: config, access: f.access(m.Refused), metrics: m, log: log}
-	if f.at.loopback() {
-		o.hosts = f.at.hosts()
+	o := &observer{listener: listener, tls: config, access: f.newAccess(m.Refused), metrics: m, log: log}
+	if f.at.isLoopback() {
+		o.hosts = f.at.listAllowedHosts()
 	}
 	log.Info("reviews of evictions are taken", "admission", listener.Addr().String())
 	return o, nil
 }
 
-// serve answers reviews until ctx ends.
-func (o *observer) serve(ctx context.Context, review func(raw []byte) ([]byte, func(), error)) error {
+// serveReviews answers reviews until ctx ends.
+func (o *observer) serveReviews(ctx context.Context, review func(raw []byte) ([]byte, func(), error)) error {
 	if o == nil {
 		return nil
 	}
@@ -146,5 +146,5 @@ func (o *observer) serve(ctx context.Context, review func(raw []byte) ([]byte, f
 		Handler: handler, TLSConfig: o.tls, ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(o.log.Handler(), slog.LevelWarn),
 	}
-	return serveUntil(ctx, server, newFairListener(o.listener, newShedding(o.metrics.Shed, o.log).connection), o.log)
+	return serveUntil(ctx, server, newFairListener(o.listener, newShedding(o.metrics.Shed, o.log).shedConnection), o.log)
 }

@@ -35,8 +35,8 @@ func newSamples(from prometheus.Gatherer, path string) (*samples, error) {
 	return &samples{from: from, file: file, families: map[string]*dto.MetricFamily{}}, nil
 }
 
-// take takes a sample of everything at a time.
-func (s *samples) take(at time.Time) error {
+// gatherSample takes a sample of everything at a time.
+func (s *samples) gatherSample(at time.Time) error {
 	gathered, err := s.from.Gather()
 	if err != nil {
 		return fmt.Errorf("gather metrics: %w", err)
@@ -55,8 +55,8 @@ func (s *samples) take(at time.Time) error {
 	return nil
 }
 
-// write writes all samples in the OpenMetrics text format: the samples of each series together, in the order of their times.
-func (s *samples) write() (err error) {
+// writeSamples writes all samples in the OpenMetrics text format: the samples of each series together, in the order of their times.
+func (s *samples) writeSamples() (err error) {
 	defer func() { err = cmp.Or(err, s.file.Close()) }()
 	out := bufio.NewWriter(s.file)
 	for _, name := range slices.Sorted(maps.Keys(s.families)) {

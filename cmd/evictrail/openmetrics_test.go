@@ -56,7 +56,7 @@ FROM evictrail.events GROUP BY 1`,
 
 func TestMetricsOutSaysAtOnceThatItCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	code, out, stderr := run(t, "play", "../../testdata/recordings/a-descheduler-eviction-success", "--database-url", storetest.NewURL(t), "--metrics-out", t.TempDir())
+	code, out, stderr := runCommand(t, "play", "../../testdata/recordings/a-descheduler-eviction-success", "--database-url", storetest.NewURL(t), "--metrics-out", t.TempDir())
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "write metrics: open")
 	require.Empty(t, out)
@@ -78,7 +78,7 @@ func compareCounters(t *testing.T, url, name, metricsFile string, again bool) {
 	for metric, query := range countedQueries {
 		want := map[string]float64{}
 		if !again {
-			for _, r := range rows[counted](t, url, strings.ReplaceAll(query, "BEGAN", "'"+began+"'")) {
+			for _, r := range queryRows[counted](t, url, strings.ReplaceAll(query, "BEGAN", "'"+began+"'")) {
 				want[metric+"{"+r.Labels+"}"] = r.Value
 			}
 		}
@@ -114,7 +114,7 @@ func TestReplicasCountOnce(t *testing.T) {
 					if replica == "b" { // it may begin when a is in the middle of it
 						time.Sleep(rand.N(3 * time.Second))
 					}
-					code, _, stderr := run(t, "play", filepath.Join("../../testdata/recordings", name), "--database-url", url, "--metrics-out", filepath.Join(dir, replica))
+					code, _, stderr := runCommand(t, "play", filepath.Join("../../testdata/recordings", name), "--database-url", url, "--metrics-out", filepath.Join(dir, replica))
 					if code != exitFound {
 						return errors.New(stderr)
 					}
@@ -124,7 +124,7 @@ func TestReplicasCountOnce(t *testing.T) {
 			require.NoError(t, replicas.Wait())
 			for metric, query := range countedQueries {
 				want, got := 0., 0.
-				for _, r := range rows[counted](t, url, strings.ReplaceAll(query, "BEGAN", "'"+rec.Start().Format(time.RFC3339Nano)+"'")) {
+				for _, r := range queryRows[counted](t, url, strings.ReplaceAll(query, "BEGAN", "'"+rec.Start().Format(time.RFC3339Nano)+"'")) {
 					want += r.Value
 				}
 				for _, replica := range []string{"a", "b"} {

@@ -29,8 +29,8 @@ type document struct {
 	text   string         // with single spaces
 }
 
-// visit fetches a page.
-func visit(t *testing.T, server *httptest.Server, address string) document {
+// fetchPage fetches a page.
+func fetchPage(t *testing.T, server *httptest.Server, address string) document {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+address, nil)
 	require.NoError(t, err)
@@ -68,13 +68,13 @@ func serveSite(t *testing.T, names ...string) (databaseURL string, server *httpt
 	t.Helper()
 	databaseURL = storetest.NewURL(t)
 	for _, name := range names {
-		play(t, databaseURL, name)
+		playBuiltin(t, databaseURL, name)
 	}
 	s, err := store.Open(t.Context(), databaseURL, "")
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	log := slog.New(slog.NewTextHandler(prefixed{t, "site: "}, nil))
-	server = httptest.NewServer(answering(t.Context(), s, log).Handler())
+	server = httptest.NewServer(newReadServer(t.Context(), s, log).Handler())
 	t.Cleanup(server.Close)
 	return databaseURL, server
 }
@@ -83,7 +83,7 @@ func serveSite(t *testing.T, names ...string) (databaseURL string, server *httpt
 // a link points at is on the page that it leads to.
 func TestPagesLeadToEvidence(t *testing.T) {
 	t.Parallel()
-	_, server := serveSite(t, recordings(t)...)
+	_, server := serveSite(t, listRecordings(t)...)
 	seen, stepped, facts := map[string]document{}, map[string]bool{}, 0
 	var follow func(from, link string, moved bool)
 	follow = func(from, link string, moved bool) {
@@ -103,7 +103,7 @@ func TestPagesLeadToEvidence(t *testing.T) {
 		}
 		page, known := seen[address]
 		if !known {
-			page = visit(t, server, address)
+			page = fetchPage(t, server, address)
 			seen[address] = page
 			require.Equal(t, http.StatusOK, page.status, "%s, linked from %s", address, from)
 			for id, n := range page.ids {
@@ -144,7 +144,7 @@ func TestPagesSayWhatTheCommandSays(t *testing.T) {
 		var not trail.NotAnswer
 		answerOf(t, &why, "why", vm, "--database-url", databaseURL)
 		answerOf(t, &not, "why-not", vm, "--database-url", databaseURL)
-		page := visit(t, server, "/vms/"+vm)
+		page := fetchPage(t, server, "/vms/"+vm)
 		require.Contains(t, page.text, oneLine(why.Paragraph))
 		require.Contains(t, page.text, oneLine(not.Paragraph))
 		for _, l := range why.Evidence {
@@ -153,14 +153,14 @@ func TestPagesSayWhatTheCommandSays(t *testing.T) {
 	}
 	var not trail.NotAnswer
 	answerOf(t, &not, "why-not", "node", "worker-2", "--cluster", "c-node-drain", "--database-url", databaseURL)
-	require.Contains(t, visit(t, server, "/nodes/worker-2?cluster=c-node-drain").text, oneLine(not.Paragraph))
+	require.Contains(t, fetchPage(t, server, "/nodes/worker-2?cluster=c-node-drain").text, oneLine(not.Paragraph))
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func answerOf(t *testing.T, into any, args ...string) {
 	t.Helper()
-	code, out, stderr := run(t, append(args, "-o", "json")...)
+	code, out, stderr := runCommand(t, append(args, "-o", "json")...)
 	require.Equal(t, exitFound, code, stderr)
 	require.NoError(t, json.Unmarshal([]byte(out), into))
 }
@@ -170,7 +170,7 @@ func TestHeldBackIsDrawn(t *testing.T) {
 	t.Parallel()
 	_, server := serveSite(t, "b-dual-retry-loop-v1.8")
 	drawn := func(page document) int { return strings.Count(page.text, "KubeVirt's backoff of ") }
-	page := visit(t, server, "/vms/demo/vm-d")
+	page := fetchPage(t, server, "/vms/demo/vm-d")
 	i := slices.IndexFunc(page.links, func(l string) bool { return strings.HasPrefix(l, "/vms/demo/vm-d?") && strings.Contains(l, "from=") })
 	require.GreaterOrEqual(t, i, 0)
 	from := page.links[i:]
@@ -179,7 +179,7 @@ func TestHeldBackIsDrawn(t *testing.T) {
 		return err == nil && u.Query().Get("from") < "2026-11-21T00:30"
 	})
 	require.GreaterOrEqual(t, i, 0, "one that zooms out")
-	require.Equal(t, 5, drawn(visit(t, server, from[i])))
+	require.Equal(t, 5, drawn(fetchPage(t, server, from[i])))
 	require.Equal(t, 5, drawn(page))
 }
 
@@ -194,15 +194,15 @@ func TestLongLoopsAreDrawnFromTheirEnd(t *testing.T) {
 	require.NoError(t, db.QueryRow(t.Context(), "SELECT loop_id FROM evictrail_v1.loops WHERE kind = 'dual_retry' LIMIT 1").Scan(&id))
 	page := "/loops/" + id + "?cluster=b-dual-retry-loop"
 	const part = "This is a part of it"
-	require.NotContains(t, visit(t, server, page).text, part)
+	require.NotContains(t, fetchPage(t, server, page).text, part)
 
 	_, err = db.Exec(t.Context(), "UPDATE evictrail.loops SET opened_at = opened_at - interval '3 days' WHERE loop_id = $1", id)
 	require.NoError(t, err)
-	long := visit(t, server, page)
+	long := fetchPage(t, server, page)
 	require.Contains(t, long.text, part)
 	whole := slices.IndexFunc(long.links, func(l string) bool { return strings.HasPrefix(l, "/loops/"+id) && strings.Contains(l, "from=") })
 	require.GreaterOrEqual(t, whole, 0)
-	all := visit(t, server, long.links[whole])
+	all := fetchPage(t, server, long.links[whole])
 	require.Equal(t, http.StatusOK, all.status)
 	require.NotContains(t, all.text, part)
 }
@@ -230,14 +230,14 @@ func TestPagesRefuse(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			page := visit(t, server, c.address)
+			page := fetchPage(t, server, c.address)
 			require.Equal(t, c.status, page.status)
 			require.Contains(t, page.text, c.says)
 		})
 	}
 	for _, text := range []string{`"><script src=x></script>`, `<img src=x onerror=alert(1)>`, `'"></title><a href=x>`} {
 		for _, address := range []string{"/search?q=", "/?cluster=", "/vms/demo/vm-d?cluster=", "/loops/x?cluster=", "/facts?vm="} {
-			require.NotContains(t, visit(t, server, address+url.QueryEscape(text)).links, "x", "%s%s: what is asked becomes no part of the page", address, text)
+			require.NotContains(t, fetchPage(t, server, address+url.QueryEscape(text)).links, "x", "%s%s: what is asked becomes no part of the page", address, text)
 		}
 	}
 }

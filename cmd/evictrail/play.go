@@ -65,11 +65,11 @@ database that does not have the recording yet. A file cannot tell that a series 
   evictrail play rec --metrics-out rec.om && promtool tsdb create-blocks-from openmetrics rec.om data/`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
-	f.db.add(cmd)
+	f.db.addFlags(cmd)
 	f.db.addEmbedded(cmd, "play")
-	f.log.add(cmd, "warn")
-	f.loops.add(cmd)
-	f.load.add(cmd)
+	f.log.addFlags(cmd, "warn")
+	f.loops.addFlags(cmd)
+	f.load.addFlags(cmd)
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which it is recorded; by default the folder's name")
 	cmd.Flags().BoolVar(&f.noAudit, "no-audit", false, "leave out the recording's audit log")
 	cmd.Flags().DurationVar(&f.delay, "audit-delay", 0, "send each audit event this `long` after it was logged; an API server waits up to 30s")
@@ -82,16 +82,16 @@ database that does not have the recording yet. A file cannot tell that a series 
 
 func (f *playFlags) run(cmd *cobra.Command, dir string) (err error) {
 	if f.server.CutEvery < 0 || f.server.ExpireEvery < 0 || f.speed < 0 || f.delay < 0 {
-		return usagef("cut-every, expire-every, speed and audit-delay must not be negative")
+		return usageErrorf("cut-every, expire-every, speed and audit-delay must not be negative")
 	}
-	if err := f.load.check(cmd); err != nil {
+	if err := f.load.checkFlags(cmd); err != nil {
 		return err
 	}
-	thresholds, err := f.loops.thresholds()
+	thresholds, err := f.loops.parseThresholds()
 	if err != nil {
 		return err
 	}
-	log, err := f.log.logger(cmd)
+	log, err := f.log.newLogger(cmd)
 	if err != nil {
 		return err
 	}
@@ -105,13 +105,13 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close(ctx)) }()
-	if err := prepare(ctx, db.Store, log); err != nil {
+	if err := prepareDatabase(ctx, db.Store, log); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
 	p := player{thresholds: thresholds, store: db.Store, log: log, metrics: metrics.New(registry), progress: cmd.ErrOrStderr()}
 	p.options, p.speed, p.delay = f.server, f.speed, f.delay
-	if p.loads, err = f.load.sources(log); err != nil {
+	if p.loads, err = f.load.newLoadSources(log); err != nil {
 		return err
 	}
 	if f.metrics != "" {
@@ -126,19 +126,19 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) (err error) {
 		f.cluster = rec.Name
 	}
 	started := time.Now()
-	if err := p.play(ctx, rec, f.cluster); err != nil {
+	if err := p.playRecording(ctx, rec, f.cluster); err != nil {
 		return err
 	}
 	if p.samples != nil {
-		if err := p.samples.write(); err != nil {
+		if err := p.samples.writeSamples(); err != nil {
 			return err
 		}
 	}
-	say(cmd.OutOrStdout(), "played %d lines into cluster %s in %s\n", len(rec.Lines), f.cluster, time.Since(started).Round(time.Millisecond))
+	printTextf(cmd.OutOrStdout(), "played %d lines into cluster %s in %s\n", len(rec.Lines), f.cluster, time.Since(started).Round(time.Millisecond))
 	if db.server == nil {
 		return nil
 	}
-	say(cmd.OutOrStdout(), "The database is a Postgres of our own, which ends with Ctrl-C. To ask it from another shell:\n  export EVICTRAIL_DATABASE_URL='%s'\n", db.url)
+	printTextf(cmd.OutOrStdout(), "The database is a Postgres of our own, which ends with Ctrl-C. To ask it from another shell:\n  export EVICTRAIL_DATABASE_URL='%s'\n", db.url)
 	<-ctx.Done()
 	return nil
 }
@@ -157,8 +157,8 @@ type player struct {
 	loads      []collector.LoadSource // beside the descheduler's metrics
 }
 
-// play returns when everything of the recording is stored.
-func (p player) play(ctx context.Context, rec *recording.Recording, cluster string) error {
+// playRecording returns when everything of the recording is stored.
+func (p player) playRecording(ctx context.Context, rec *recording.Recording, cluster string) error {
 	if len(rec.Audit) > 0 {
 		p.metrics.AuditEnabled.Set(1)
 	}
@@ -169,7 +169,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	}
 	defer stopCluster()
 	watching := &watcher{}
-	intake := api.Server{Audit: &api.Audit{Take: watching.audit, Access: api.Access{Open: true}}}
+	intake := api.Server{Audit: &api.Audit{Take: watching.ingestAudit, Access: api.Access{Open: true}}}
 	us, stopIntake, err := serveLoopback(ctx, intake.Handler())
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 		return err
 	}
 	sink := promptly{p.store.For(cluster, "play")}
-	if _, _, err := (leader{sink.ClusterStore, p.thresholds, p.metrics, p.log, newLeadership(now())}).step(ctx, false); err != nil {
+	if _, _, err := (leader{sink.ClusterStore, p.thresholds, p.metrics, p.log, newLeadership(nowUTC())}).runStep(ctx, false); err != nil {
 		return err
 	}
 	c, err := newCollector(ctx, p.store, sink, cluster, collector.Config{
@@ -207,11 +207,11 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	go func() { done <- c.Run(running) }()
 	hooks := recording.Hooks{
 		Clock: clock.set, Watched: collector.Watches, Taken: c.Taken, Audit: sendAudit(us + "/audit"), Scrape: scraper.Scrape, Delay: p.delay,
-		Progress: p.reporter(rec), Speed: p.speed,
+		Progress: p.newReporter(rec), Speed: p.speed,
 	}
 	if p.samples != nil {
 		hooks.Every, hooks.Tick = scrapeEvery, func(ctx context.Context, at time.Time) error {
-			return errors.Join(c.Flush(ctx), loads.Look(ctx, false), c.Flush(ctx), p.sample(ctx, sink, cluster, at))
+			return errors.Join(c.Flush(ctx), loads.Look(ctx, false), c.Flush(ctx), p.recordSample(ctx, sink, cluster, at))
 		}
 		hooks.Clock = func(t time.Time) { // what is stored late by the recording's clock was not late
 			_ = c.Flush(ctx)
@@ -226,7 +226,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	if err = errors.Join(err, <-done); err != nil {
 		return err
 	}
-	return p.finish(ctx, sink, cluster, clock.now())
+	return p.finishRecording(ctx, sink, cluster, clock.now())
 }
 
 // newCollector resumes a cluster's tracker from the store and makes the collector that goes on from there.
@@ -261,16 +261,16 @@ func (p promptly) Append(ctx context.Context, facts []trail.Fact) (trail.News, e
 	return news, err
 }
 
-// sample derives what is due, shows how it stands with the cluster, and takes a sample of all metrics.
-func (p player) sample(ctx context.Context, sink promptly, cluster string, at time.Time) error {
-	if err := p.show(ctx, sink, cluster, at); err != nil {
+// recordSample derives what is due, shows how it stands with the cluster, and takes a sample of all metrics.
+func (p player) recordSample(ctx context.Context, sink promptly, cluster string, at time.Time) error {
+	if err := p.updateClusterMetrics(ctx, sink, cluster, at); err != nil {
 		return err
 	}
-	return p.samples.take(at)
+	return p.samples.gatherSample(at)
 }
 
-// show derives what is due and shows how it stands with the cluster.
-func (p player) show(ctx context.Context, sink promptly, cluster string, at time.Time) error {
+// updateClusterMetrics derives what is due and shows how it stands with the cluster.
+func (p player) updateClusterMetrics(ctx context.Context, sink promptly, cluster string, at time.Time) error {
 	news, err := sink.CatchUpTo(ctx, at)
 	if err != nil && !errors.Is(err, pg.ErrDeposed) {
 		return err
@@ -279,20 +279,20 @@ func (p player) show(ctx context.Context, sink promptly, cluster string, at time
 	return errors.Join(showState(ctx, p.store, cluster, p.metrics, at), showUpkeep(ctx, p.store, p.metrics, at))
 }
 
-// finish shows how a recording ended. The samples end a little later, when everything has settled and was counted.
-func (p player) finish(ctx context.Context, sink promptly, cluster string, at time.Time) error {
-	if err := p.show(ctx, sink, cluster, at); err != nil {
+// finishRecording shows how a recording ended. The samples end a little later, when everything has settled and was counted.
+func (p player) finishRecording(ctx context.Context, sink promptly, cluster string, at time.Time) error {
+	if err := p.updateClusterMetrics(ctx, sink, cluster, at); err != nil {
 		return err
 	}
 	p.metrics.CountRest()
 	if p.samples == nil {
 		return nil
 	}
-	return p.samples.take(at.Truncate(time.Millisecond).Add(scrapeEvery))
+	return p.samples.gatherSample(at.Truncate(time.Millisecond).Add(scrapeEvery))
 }
 
-// reporter says how far it is every two seconds.
-func (p player) reporter(rec *recording.Recording) func(done, total int) {
+// newReporter says how far it is every two seconds.
+func (p player) newReporter(rec *recording.Recording) func(done, total int) {
 	next := time.Now().Add(2 * time.Second)
 	return func(done, total int) {
 		if time.Now().Before(next) {

@@ -88,7 +88,7 @@ func TestAnEventOfTheYear0StopsNothing(t *testing.T) {
 		kubeconfig, further := poisonedCluster(t, name, events)
 		args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir()}
 		s := startRun(t, args, nil)
-		require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_leader 1\n") }, 2*time.Minute, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Contains(s.getBody(t, "/metrics"), "\nevictrail_leader 1\n") }, 2*time.Minute, 50*time.Millisecond)
 		further()
 		return s, args
 	}
@@ -100,23 +100,23 @@ func TestAnEventOfTheYear0StopsNothing(t *testing.T) {
 		return events
 	})
 	require.Eventually(t, func() bool {
-		got, slipped := withoutEvents(whats(t, url))
-		return slipped == len(times) && len(got) > 20 && reflect.DeepEqual(whats(t, calm), got)
+		got, slipped := withoutEvents(queryRecordedEvents(t, url))
+		return slipped == len(times) && len(got) > 20 && reflect.DeepEqual(queryRecordedEvents(t, calm), got)
 	}, 20*time.Second, 50*time.Millisecond)
-	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 2*time.Minute, 50*time.Millisecond)
-	require.Equal(t, "ok\n", s.get(t, "/readyz"))
+	require.Eventually(t, func() bool { return strings.Contains(s.getBody(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 2*time.Minute, 50*time.Millisecond)
+	require.Equal(t, "ok\n", s.getBody(t, "/readyz"))
 	require.Equal(t, exitFound, undisturbed.stop())
 	require.Equal(t, exitFound, s.stop())
-	want := whats(t, calm)
-	got, slipped := withoutEvents(whats(t, url))
+	want := queryRecordedEvents(t, calm)
+	got, slipped := withoutEvents(queryRecordedEvents(t, url))
 	require.Equal(t, len(times), slipped)
 	require.Equal(t, want, got)
-	for _, row := range rows[map[string]any](t, url, "SELECT clock, evidence, observed_at - occurred_at < interval '1 minute' AS near FROM evictrail.events WHERE object_uid LIKE 'poison%'") {
+	for _, row := range queryRows[map[string]any](t, url, "SELECT clock, evidence, observed_at - occurred_at < interval '1 minute' AS near FROM evictrail.events WHERE object_uid LIKE 'poison%'") {
 		require.Equal(t, "observer", row["clock"])
 		require.Contains(t, row["evidence"], "implausible time")
 		require.Equal(t, true, row["near"], "it is told when it was seen")
 	}
-	_, found, _ := run(t, append([]string{"doctor"}, args[1:]...)...)
+	_, found, _ := runCommand(t, append([]string{"doctor"}, args[1:]...)...)
 	require.Contains(t, found, "ok    spool")
 	require.Contains(t, found, "ok    default partition")
 }
@@ -125,11 +125,11 @@ func TestAnEventOfTheYear0StopsNothing(t *testing.T) {
 func TestASpoolPoisonedByAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	dir, url := t.TempDir(), storetest.NewURL(t)
-	s, err := spool.Open(spool.Options{Dir: dir, Cluster: "c1", Size: 1 << 30, Log: slog.New(slog.DiscardHandler), Clock: now})
+	s, err := spool.Open(spool.Options{Dir: dir, Cluster: "c1", Size: 1 << 30, Log: slog.New(slog.DiscardHandler), Clock: nowUTC})
 	require.NoError(t, err)
 	tr := tracker.New("c1")
 	facts := tr.Observe(tracker.KubeEventObservation{
-		Seen: tracker.Seen{At: now()}, Meta: tracker.Meta{UID: "poison", Namespace: "demo", Name: "e", ResourceVersion: "1"}, Reason: "FailedMigration", Count: 1, LastAt: now(),
+		Seen: tracker.Seen{At: nowUTC()}, Meta: tracker.Meta{UID: "poison", Namespace: "demo", Name: "e", ResourceVersion: "1"}, Reason: "FailedMigration", Count: 1, LastAt: nowUTC(),
 		About: tracker.Involved{Kind: "VirtualMachineInstance", Namespace: "demo", Name: "db-1"},
 	})
 	require.Len(t, facts, 1)
@@ -137,18 +137,18 @@ func TestASpoolPoisonedByAnOlderVersion(t *testing.T) {
 	require.NoError(t, s.Append(t.Context(), facts))
 	require.NoError(t, s.Close())
 
-	kubeconfig, _ := clusterAt(t, "e-user-migrations", all)
+	kubeconfig, _ := clusterAt(t, "e-user-migrations", countAllLines)
 	service := startRun(t, []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", dir}, nil)
 	require.Eventually(t, func() bool {
-		_, slipped := withoutEvents(whats(t, url))
-		return slipped == 1 && strings.Contains(service.get(t, "/metrics"), "\nevictrail_spool_facts 0\n")
+		_, slipped := withoutEvents(queryRecordedEvents(t, url))
+		return slipped == 1 && strings.Contains(service.getBody(t, "/metrics"), "\nevictrail_spool_facts 0\n")
 	}, 20*time.Second, 50*time.Millisecond)
 	require.Equal(t, exitFound, service.stop())
 	calm := storetest.NewURL(t)
-	calmConfig, _ := clusterAt(t, "e-user-migrations", all)
+	calmConfig, _ := clusterAt(t, "e-user-migrations", countAllLines)
 	require.Equal(t, exitFound, startRun(t, []string{"run", "--kubeconfig", calmConfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", calm, "--spool-dir", t.TempDir()}, nil).stop())
-	got, _ := withoutEvents(whats(t, url))
-	require.Equal(t, whats(t, calm), got)
+	got, _ := withoutEvents(queryRecordedEvents(t, url))
+	require.Equal(t, queryRecordedEvents(t, calm), got)
 }
 
 // TestWhatIsRefusedIsSetAsideAndReplayed refuses facts by a CHECK of the database: the others are stored, doctor and metrics say so, and once the CHECK is gone
@@ -158,44 +158,44 @@ func TestWhatIsRefusedIsSetAsideAndReplayed(t *testing.T) {
 	const name = "k-blocked-slot"
 	url, dir := storetest.NewURL(t), t.TempDir()
 	execSQL(t, url, "ALTER TABLE evictrail.events ADD CONSTRAINT no_cordons CHECK (kind <> 'migration_seen')")
-	kubeconfig, _ := clusterAt(t, name, all)
+	kubeconfig, _ := clusterAt(t, name, countAllLines)
 	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", dir}
 	s := startRun(t, args, nil)
 	var letters []spool.DeadLetter
 	require.Eventually(t, func() bool {
 		var err error
 		letters, _, err = spool.DeadLetters(dir, "c1")
-		return err == nil && len(letters) > 0 && strings.Contains(s.get(t, "/metrics"), fmt.Sprintf("\nevictrail_dead_letters %d\n", len(letters)))
+		return err == nil && len(letters) > 0 && strings.Contains(s.getBody(t, "/metrics"), fmt.Sprintf("\nevictrail_dead_letters %d\n", len(letters)))
 	}, 20*time.Second, 50*time.Millisecond)
 	require.Eventually(t, func() bool { // more may have been refused since
 		var err error
 		letters, _, err = spool.DeadLetters(dir, "c1")
-		told := everything(t, url)["gaps"]
+		told := readPublicViews(t, url)["gaps"]
 		return err == nil && len(told) == 1 && strings.Contains(told[0], fmt.Sprintf("%d facts refused: %d migration_seen", len(letters), len(letters)))
 	}, 20*time.Second, 50*time.Millisecond)
-	_, found, _ := run(t, append([]string{"doctor"}, args[1:]...)...)
+	_, found, _ := runCommand(t, append([]string{"doctor"}, args[1:]...)...)
 	require.Regexp(t, fmt.Sprintf(`warn  refused facts .*: %d facts were refused and set aside.*no_cordons.*evictrail spool replay`, len(letters)), found)
-	code, out, _ := run(t, "spool", "refused", "--spool-dir", dir)
+	code, out, _ := runCommand(t, "spool", "refused", "--spool-dir", dir)
 	require.Equal(t, exitFound, code)
 	require.Equal(t, len(letters)+1, strings.Count(out, "\n"))
 	require.Contains(t, out, "no_cordons")
 
-	code, _, stderr := run(t, "spool", "replay", "--spool-dir", dir, "--database-url", url)
+	code, _, stderr := runCommand(t, "spool", "replay", "--spool-dir", dir, "--database-url", url)
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "is refused again")
 	execSQL(t, url, "ALTER TABLE evictrail.events DROP CONSTRAINT no_cordons")
-	code, out, stderr = run(t, "spool", "replay", "--spool-dir", dir, "--database-url", url)
+	code, out, stderr = runCommand(t, "spool", "replay", "--spool-dir", dir, "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
 	require.Equal(t, fmt.Sprintf("%d facts stored, 0 refused again\n", len(letters)), out)
-	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_dead_letters 0\n") }, 2*time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.getBody(t, "/metrics"), "\nevictrail_dead_letters 0\n") }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, exitFound, s.stop())
-	code, _, _ = run(t, "spool", "refused", "--spool-dir", dir)
+	code, _, _ = runCommand(t, "spool", "refused", "--spool-dir", dir)
 	require.Equal(t, exitNotFound, code)
 
 	calm := storetest.NewURL(t)
-	calmConfig, _ := clusterAt(t, name, all)
+	calmConfig, _ := clusterAt(t, name, countAllLines)
 	require.Equal(t, exitFound, startRun(t, []string{"run", "--kubeconfig", calmConfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", calm, "--spool-dir", t.TempDir()}, nil).stop())
-	require.Equal(t, whats(t, calm), whats(t, url))
+	require.Equal(t, queryRecordedEvents(t, calm), queryRecordedEvents(t, url))
 }
 
 // lockEvents holds up all writes of facts until its session is ended.
@@ -214,10 +214,10 @@ func TestWhatFailsAloneIsSetAside(t *testing.T) {
 	t.Parallel()
 	const name = "k-blocked-slot"
 	calm := storetest.NewURL(t)
-	calmConfig, _ := clusterAt(t, name, all)
+	calmConfig, _ := clusterAt(t, name, countAllLines)
 	require.Equal(t, exitFound, startRun(t, recorderArgs(calmConfig, calm), nil).stop())
-	want := whats(t, calm)
-	victim := rows[map[string]any](t, calm, "SELECT id::text, kind FROM evictrail.events WHERE object_kind = 'VirtualMachineInstanceMigration' ORDER BY occurred_at, id LIMIT 1")[0]
+	want := queryRecordedEvents(t, calm)
+	victim := queryRows[map[string]any](t, calm, "SELECT id::text, kind FROM evictrail.events WHERE object_kind = 'VirtualMachineInstanceMigration' ORDER BY occurred_at, id LIMIT 1")[0]
 	attempts := regexp.MustCompile(`\nevictrail_store_errors_total{op="append",sqlstate_class="\w+"} ([4-9]|\d\d+)\n`)
 
 	const readOnly, tooSlow = "default_transaction_read_only = on", "statement_timeout = '1s'" // the second with a lock on what is written
@@ -244,9 +244,9 @@ CREATE TRIGGER fails BEFORE INSERT ON evictrail.events FOR EACH ROW WHEN (NEW.id
 			if spoiled == tooSlow {
 				lockEvents(t, url) // until all sessions are ended by the next alter
 			}
-			kubeconfig, _ := clusterAt(t, name, all)
+			kubeconfig, _ := clusterAt(t, name, countAllLines)
 			s := startAnyhow(t, recorderArgs(kubeconfig, url, "--spool-dir", dir))
-			require.Eventually(t, func() bool { return attempts.MatchString(s.get(t, "/metrics")) }, 2*time.Minute, 100*time.Millisecond)
+			require.Eventually(t, func() bool { return attempts.MatchString(s.getBody(t, "/metrics")) }, 2*time.Minute, 100*time.Millisecond)
 			letters, _, err := spool.DeadLetters(dir, "c1")
 			require.NoError(t, err)
 			require.Empty(t, letters, "while the database takes nothing")
@@ -254,21 +254,21 @@ CREATE TRIGGER fails BEFORE INSERT ON evictrail.events FOR EACH ROW WHEN (NEW.id
 			alter("RESET ALL")
 			require.Eventually(t, func() bool {
 				letters, _, err = spool.DeadLetters(dir, "c1")
-				return err == nil && len(letters) > 0 && strings.Contains(s.get(t, "/metrics"), "\nevictrail_spool_facts 0\n")
+				return err == nil && len(letters) > 0 && strings.Contains(s.getBody(t, "/metrics"), "\nevictrail_spool_facts 0\n")
 			}, 90*time.Second, 100*time.Millisecond)
 			require.Len(t, letters, 1)
 			require.Equal(t, victim["kind"], string(letters[0].Kind))
 			require.Contains(t, letters[0].Reason, code)
-			require.Len(t, whats(t, url), len(want)-1, "all others are stored")
+			require.Len(t, queryRecordedEvents(t, url), len(want)-1, "all others are stored")
 			require.Eventually(t, func() bool {
-				return strings.Contains(strings.Join(everything(t, url)["gaps"], ""), "1 fact refused: 1 "+string(letters[0].Kind))
+				return strings.Contains(strings.Join(readPublicViews(t, url)["gaps"], ""), "1 fact refused: 1 "+string(letters[0].Kind))
 			}, 20*time.Second, 100*time.Millisecond)
 
 			execSQL(t, url, "DROP TRIGGER fails ON evictrail.events")
-			exit, _, stderr := run(t, "spool", "replay", "--spool-dir", dir, "--database-url", url)
+			exit, _, stderr := runCommand(t, "spool", "replay", "--spool-dir", dir, "--database-url", url)
 			require.Equal(t, exitFound, exit, stderr)
 			require.Equal(t, exitFound, s.stop())
-			require.Equal(t, want, whats(t, url))
+			require.Equal(t, want, queryRecordedEvents(t, url))
 		})
 	}
 }

@@ -23,7 +23,7 @@ type prometheusFlags struct {
 	thresholds []string
 }
 
-func (f *prometheusFlags) add(cmd *cobra.Command) {
+func (f *prometheusFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.url, "prometheus-url", "", "ask the Prometheus at this `URL` how loaded the nodes of each migration were: whether it was needed, and what came of it")
 	flags.StringVar(&f.tokenFile, "prometheus-token-file", "", "`file` with the bearer token to send there; read again when it changes")
@@ -42,11 +42,11 @@ func metricNames(queries []collector.LoadQuery) []string {
 	return out
 }
 
-func (f *prometheusFlags) check(cmd *cobra.Command) error {
+func (f *prometheusFlags) checkFlags(cmd *cobra.Command) error {
 	if f.url == "" {
 		for _, flag := range []string{"token-file", "ca-file", "insecure", "query", "threshold"} {
 			if cmd.Flags().Changed("prometheus-" + flag) {
-				return usagef("prometheus-%s: say where it is with --prometheus-url", flag)
+				return usageErrorf("prometheus-%s: say where it is with --prometheus-url", flag)
 			}
 		}
 		return nil
@@ -54,11 +54,11 @@ func (f *prometheusFlags) check(cmd *cobra.Command) error {
 	u, err := url.Parse(f.url)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return usagef("prometheus-url %q: expected such as https://prometheus.example:9090", f.url)
+		return usageErrorf("prometheus-url %q: expected such as https://prometheus.example:9090", f.url)
 	case u.User != nil:
-		return usagef("prometheus-url: no user or password in it: give a token with --prometheus-token-file")
+		return usageErrorf("prometheus-url: no user or password in it: give a token with --prometheus-token-file")
 	case f.insecure && f.caFile != "":
-		return usagef("prometheus-insecure and prometheus-ca-file exclude each other")
+		return usageErrorf("prometheus-insecure and prometheus-ca-file exclude each other")
 	}
 	for flag, file := range map[string]string{"token-file": f.tokenFile, "ca-file": f.caFile} {
 		if file == "" {
@@ -73,17 +73,17 @@ func (f *prometheusFlags) check(cmd *cobra.Command) error {
 			name, _, is := strings.Cut(said, "=")
 			switch {
 			case !is || name == "" || strings.ContainsAny(name, " (){}"):
-				return usagef("prometheus-%s %q: expected METRIC=PROMQL", flag, said)
-			case flag == "threshold" && !slices.Contains(metricNames(f.asked()), name):
-				return usagef("prometheus-threshold %s: there is no such metric: expected one of %s", name, strings.Join(metricNames(f.asked()), ", "))
+				return usageErrorf("prometheus-%s %q: expected METRIC=PROMQL", flag, said)
+			case flag == "threshold" && !slices.Contains(metricNames(f.mergeQueries()), name):
+				return usageErrorf("prometheus-threshold %s: there is no such metric: expected one of %s", name, strings.Join(metricNames(f.mergeQueries()), ", "))
 			}
 		}
 	}
 	return nil
 }
 
-// asked returns the queries: the defaults, with what was said in their place or beside them.
-func (f *prometheusFlags) asked() []collector.LoadQuery {
+// mergeQueries returns the queries: the defaults, with what was said in their place or beside them.
+func (f *prometheusFlags) mergeQueries() []collector.LoadQuery {
 	out := collector.DefaultLoadQueries()
 	for _, said := range f.queries {
 		name, query, _ := strings.Cut(said, "=")
@@ -109,17 +109,17 @@ func (f *prometheusFlags) asked() []collector.LoadQuery {
 	return out
 }
 
-// target returns the Prometheus to ask, nil where there is none.
-func (f *prometheusFlags) target() *collector.PrometheusTarget {
+// newTarget returns the Prometheus to ask, nil where there is none.
+func (f *prometheusFlags) newTarget() *collector.PrometheusTarget {
 	if f.url == "" {
 		return nil
 	}
-	return &collector.PrometheusTarget{URL: f.url, TokenFile: f.tokenFile, CAFile: f.caFile, Insecure: f.insecure, Queries: f.asked()}
+	return &collector.PrometheusTarget{URL: f.url, TokenFile: f.tokenFile, CAFile: f.caFile, Insecure: f.insecure, Queries: f.mergeQueries()}
 }
 
-// sources returns the Prometheus as a source of load; none where there is none.
-func (f *prometheusFlags) sources(log *slog.Logger) ([]collector.LoadSource, error) {
-	target := f.target()
+// newLoadSources returns the Prometheus as a source of load; none where there is none.
+func (f *prometheusFlags) newLoadSources(log *slog.Logger) ([]collector.LoadSource, error) {
+	target := f.newTarget()
 	if target == nil {
 		return nil, nil
 	}

@@ -23,8 +23,8 @@ type readerFlags struct {
 	changed  func(flag string) bool // whether the command line has the flag
 }
 
-func (r *readerFlags) add(cmd *cobra.Command) {
-	r.database.add(cmd)
+func (r *readerFlags) addFlags(cmd *cobra.Command) {
+	r.database.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&r.server.URL, "server", os.Getenv("EVICTRAIL_SERVER"), "`URL` of an evictrail that serves, to ask instead of a database (env EVICTRAIL_SERVER)")
 	f.StringVar(&r.server.CAFile, "server-ca-file", "", "`file` with the CA of the server's certificate (PEM), where the system does not know it")
@@ -32,23 +32,23 @@ func (r *readerFlags) add(cmd *cobra.Command) {
 	r.changed = f.Changed
 }
 
-// open opens what the flags name. A flag is stronger than the environment; there the database is.
-func (r *readerFlags) open(ctx context.Context) (reader, error) {
+// openReader opens what the flags name. A flag is stronger than the environment; there the database is.
+func (r *readerFlags) openReader(ctx context.Context) (reader, error) {
 	server, database := r.changed("server"), r.changed("database-url")
 	if server && database {
-		return nil, usagef("server and database-url both say whom to ask: give one of them")
+		return nil, usageErrorf("server and database-url both say whom to ask: give one of them")
 	}
 	if server || !database && r.database.url == "" && r.server.URL != "" {
 		c, err := client.New(r.server)
 		if err != nil {
-			return nil, usagef("%w", err)
+			return nil, usageErrorf("%w", err)
 		}
 		return c, nil
 	}
 	if r.database.url == "" {
-		return nil, usagef("nobody to ask: give --database-url or set EVICTRAIL_DATABASE_URL (`evictrail run` and `demo` print theirs when they start), or --server or EVICTRAIL_SERVER")
+		return nil, usageErrorf("nobody to ask: give --database-url or set EVICTRAIL_DATABASE_URL (`evictrail run` and `demo` print theirs when they start), or --server or EVICTRAIL_SERVER")
 	}
-	s, err := r.database.open(ctx)
+	s, err := r.database.openStore(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -19,12 +19,12 @@ func TestReadmeQueriesWork(t *testing.T) {
 	require.NoError(t, err)
 	url := storetest.NewURL(t)
 	for _, name := range []string{"k-blocked-slot", "b-dual-retry-loop-v1.8", "c-node-drain"} {
-		play(t, url, name, "--evacuation-objective=any=2m")
+		playBuiltin(t, url, name, "--evacuation-objective=any=2m")
 	}
 	queries := regexp.MustCompile("(?s)```sql\n(.*?);\n```").FindAllStringSubmatch(string(readme)+string(page), -1)
 	require.Len(t, queries, 9)
 	for _, q := range queries {
-		got := rows[map[string]any](t, url, regexp.MustCompile(`now\(\)`).ReplaceAllString(q[1], "timestamptz '2026-11-22'"))
+		got := queryRows[map[string]any](t, url, regexp.MustCompile(`now\(\)`).ReplaceAllString(q[1], "timestamptz '2026-11-22'"))
 		require.NotEmpty(t, got, q[1])
 	}
 }

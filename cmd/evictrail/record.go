@@ -53,8 +53,8 @@ same, and the addresses from which users asked are left out; the key of the pseu
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
-	f.kube.add(cmd)
-	f.log.add(cmd, "warn")
+	f.kube.addFlags(cmd)
+	f.log.addFlags(cmd, "warn")
 	f.descheduler.addSources(cmd)
 	cmd.Flags().StringVar(&f.auditFile, "audit-file", "", "follow the audit log of a kube-apiserver at this `path`, through its rotation, from now on")
 	cmd.Flags().BoolVar(&f.redact, "redact", false, "replace names by pseudonyms")
@@ -65,20 +65,20 @@ same, and the addresses from which users asked are left out; the key of the pseu
 }
 
 func (f *recordFlags) run(cmd *cobra.Command, dir string) error {
-	log, err := f.log.logger(cmd)
+	log, err := f.log.newLogger(cmd)
 	if err != nil {
 		return err
 	}
 	if f.lasts < 0 {
-		return usagef("for %s: must not be negative", f.lasts)
+		return usageErrorf("for %s: must not be negative", f.lasts)
 	}
 	if f.sourceIPs && !f.redact {
-		return usagef("keep-source-ips says what --redact leaves: without it nothing is left out")
+		return usageErrorf("keep-source-ips says what --redact leaves: without it nothing is left out")
 	}
-	if err := f.descheduler.check(cmd); err != nil {
+	if err := f.descheduler.checkFlags(cmd); err != nil {
 		return err
 	}
-	config := collector.RecorderConfig{Log: log, Clock: now, Policy: f.descheduler.policyMap(), AuditFile: f.auditFile, Scrape: f.descheduler.target()}
+	config := collector.RecorderConfig{Log: log, Clock: nowUTC, Policy: f.descheduler.policyMap(), AuditFile: f.auditFile, Scrape: f.descheduler.newScrapeTarget()}
 	if config.REST, err = f.kube.restConfig(); err != nil {
 		return err
 	}
@@ -86,11 +86,11 @@ func (f *recordFlags) run(cmd *cobra.Command, dir string) error {
 		config.Redactor = collector.NewRedactor()
 		config.Redactor.SourceIPs = f.sourceIPs
 	}
-	policy, err := f.policy()
+	policy, err := f.readPolicy()
 	if err != nil {
 		return err
 	}
-	tape, err := recording.Create(dir, now)
+	tape, err := recording.Create(dir, nowUTC)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (f *recordFlags) run(cmd *cobra.Command, dir string) error {
 	started := time.Now()
 	progress := progress{tape: tape, recorder: recorder, out: cmd.ErrOrStderr(), started: started}
 	if err == nil {
-		err = record(ctx, recorder, progress)
+		err = recordCluster(ctx, recorder, progress)
 	}
 	err = errors.Join(err, tape.Close())
 	problems := recorder.Problems()
@@ -121,19 +121,19 @@ func (f *recordFlags) run(cmd *cobra.Command, dir string) error {
 	case objects == 0:
 		return fmt.Errorf("nothing was recorded: %s", strings.Join(problems, "; "))
 	}
-	say(cmd.OutOrStdout(), "recorded %s in %s into %s\n", progress.counts(), time.Since(started).Round(time.Second), dir)
+	printTextf(cmd.OutOrStdout(), "recorded %s in %s into %s\n", progress.formatCounts(), time.Since(started).Round(time.Second), dir)
 	for _, problem := range problems {
-		say(cmd.OutOrStdout(), "not recorded: %s\n", problem)
+		printTextf(cmd.OutOrStdout(), "not recorded: %s\n", problem)
 	}
 	if unreadable > 0 {
-		say(cmd.OutOrStdout(), "not recorded: %d states of objects that could not be read\n", unreadable)
+		printTextf(cmd.OutOrStdout(), "not recorded: %d states of objects that could not be read\n", unreadable)
 	}
-	say(cmd.OutOrStdout(), "Play it with:\n  evictrail play %s --database-url URL\n", filepath.Clean(dir))
+	printTextf(cmd.OutOrStdout(), "Play it with:\n  evictrail play %s --database-url URL\n", filepath.Clean(dir))
 	return nil
 }
 
-// policy reads the descheduler's policy from its file; nil where none is named.
-func (f *recordFlags) policy() ([]byte, error) {
+// readPolicy reads the descheduler's policy from its file; nil where none is named.
+func (f *recordFlags) readPolicy() ([]byte, error) {
 	if f.descheduler.policy == "" {
 		return nil, nil
 	}
@@ -144,8 +144,8 @@ func (f *recordFlags) policy() ([]byte, error) {
 	return text, nil
 }
 
-// record records until ctx ends and says how it goes.
-func record(ctx context.Context, recorder *collector.Recorder, p progress) error {
+// recordCluster records until ctx ends and says how it goes.
+func recordCluster(ctx context.Context, recorder *collector.Recorder, p progress) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return recorder.Run(ctx) })
 	g.Go(func() error { p.run(ctx); return nil })
@@ -172,15 +172,15 @@ func (p progress) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		say(p.out, "%s: %s\n", time.Since(p.started).Round(time.Second), p.counts())
+		printTextf(p.out, "%s: %s\n", time.Since(p.started).Round(time.Second), p.formatCounts())
 		for _, problem := range p.recorder.Problems() {
-			say(p.out, "  not recorded: %s\n", problem)
+			printTextf(p.out, "  not recorded: %s\n", problem)
 		}
 	}
 }
 
-// counts says how much was recorded.
-func (p progress) counts() string {
+// formatCounts says how much was recorded.
+func (p progress) formatCounts() string {
 	w := p.tape.Written()
 	objects, _ := p.recorder.Seen()
 	text := fmt.Sprintf("%d lines about %d objects", w.Lines, objects)

@@ -28,8 +28,8 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// rerecord serves a built-in recording and records it, in its own time, into a folder.
-func rerecord(t *testing.T, name string, options recording.ServerOptions, redactor *collector.Redactor) string {
+// recordBuiltin serves a built-in recording and records it, in its own time, into a folder.
+func recordBuiltin(t *testing.T, name string, options recording.ServerOptions, redactor *collector.Redactor) string {
 	t.Helper()
 	rec, err := recording.Open(evictrail.Recordings(), name, collector.Check)
 	require.NoError(t, err)
@@ -101,14 +101,14 @@ func TestRecordPlays(t *testing.T) {
 	t.Parallel()
 	compare := func(t *testing.T, name string, options recording.ServerOptions) {
 		t.Helper()
-		dir := rerecord(t, name, options, nil)
+		dir := recordBuiltin(t, name, options, nil)
 		before, after := storetest.NewURL(t), storetest.NewURL(t)
-		play(t, before, name)
-		code, _, stderr := run(t, "play", dir, "--database-url", after)
+		playBuiltin(t, before, name)
+		code, _, stderr := runCommand(t, "play", dir, "--database-url", after)
 		require.Equal(t, exitFound, code, stderr)
-		require.Equal(t, asRecorded(everything(t, before)), asRecorded(everything(t, after)))
+		require.Equal(t, asRecorded(readPublicViews(t, before)), asRecorded(readPublicViews(t, after)))
 	}
-	for _, name := range recordings(t) {
+	for _, name := range listRecordings(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			compare(t, name, recording.ServerOptions{})
@@ -125,7 +125,7 @@ func TestRecordOfGaps(t *testing.T) {
 	t.Parallel()
 	const name = "b-dual-retry-loop"
 	url := storetest.NewURL(t)
-	code, _, stderr := run(t, "play", rerecord(t, name, recording.ServerOptions{ExpireEvery: 120}, nil), "--database-url", url)
+	code, _, stderr := runCommand(t, "play", recordBuiltin(t, name, recording.ServerOptions{ExpireEvery: 120}, nil), "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
 	raw, err := fs.ReadFile(evictrail.Recordings(), name+"/expected.json")
 	require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestRecordOfGaps(t *testing.T) {
 	compareEvacuations(t, url, want.Evacuations, true)
 	compareMigrations(t, url, want.Migrations, true)
 	compareLoops(t, url, name, want.Loops)
-	require.NotEmpty(t, everything(t, url)["gaps"])
+	require.NotEmpty(t, readPublicViews(t, url)["gaps"])
 }
 
 // observedAt is when audit events reached us: one that is recorded alone comes at its own time, not with those that were left out.
@@ -169,12 +169,12 @@ var story = map[string]string{
 	"timeline":    "SELECT at, kind, reason FROM evictrail_v1.timeline WHERE kind <> 'config_seen'",
 }
 
-// tell reads the story of a database.
-func tell(t *testing.T, url string) map[string][]string {
+// readStory reads the story of a database.
+func readStory(t *testing.T, url string) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
 	for chapter, query := range story {
-		for _, row := range rows[json.RawMessage](t, url, query) {
+		for _, row := range queryRows[json.RawMessage](t, url, query) {
 			out[chapter] = append(out[chapter], string(row))
 		}
 		slices.Sort(out[chapter])
@@ -192,15 +192,15 @@ var ours = []string{
 // stands in it.
 func TestRecordRedacted(t *testing.T) {
 	t.Parallel()
-	for _, name := range recordings(t) {
+	for _, name := range listRecordings(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := rerecord(t, name, recording.ServerOptions{}, collector.NewRedactor())
+			dir := recordBuiltin(t, name, recording.ServerOptions{}, collector.NewRedactor())
 			before, after := storetest.NewURL(t), storetest.NewURL(t)
-			play(t, before, name)
-			code, _, stderr := run(t, "play", dir, "--database-url", after)
+			playBuiltin(t, before, name)
+			code, _, stderr := runCommand(t, "play", dir, "--database-url", after)
 			require.Equal(t, exitFound, code, stderr)
-			require.Equal(t, tell(t, before), tell(t, after))
+			require.Equal(t, readStory(t, before), readStory(t, after))
 
 			text := recordedText(t, dir)
 			secrets := secretsOf(t, name)
@@ -292,7 +292,7 @@ func TestRecordCommand(t *testing.T) {
 	cluster := stillCluster(t, "k-blocked-slot")
 	kubeconfig := writeKubeconfig(t, cluster.URL)
 	dir := filepath.Join(t.TempDir(), "rec")
-	code, out, stderr := run(t, "record", dir, "--kubeconfig", kubeconfig, "--for", "3s", "--descheduler-metrics-url", cluster.URL+recording.ScrapePath,
+	code, out, stderr := runCommand(t, "record", dir, "--kubeconfig", kubeconfig, "--for", "3s", "--descheduler-metrics-url", cluster.URL+recording.ScrapePath,
 		"--descheduler-policy", recordingDir("k-blocked-slot")+"/descheduler-policy.yaml")
 	require.Equal(t, exitFound, code, stderr)
 	require.Regexp(t, `^recorded \d+ lines about \d+ objects, 1 scrapes, the descheduler's policy, [0-9.]+ KiB in 3s into `, out)
@@ -301,16 +301,16 @@ func TestRecordCommand(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	url := storetest.NewURL(t)
-	code, _, stderr = run(t, "play", dir, "--database-url", url)
+	code, _, stderr = runCommand(t, "play", dir, "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
-	code, out, stderr = run(t, "evacuations", "--database-url", url)
+	code, out, stderr = runCommand(t, "evacuations", "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
 	require.Contains(t, out, "nbr-2")
 
-	code, _, stderr = run(t, "record", dir, "--kubeconfig", kubeconfig, "--for", "1s")
+	code, _, stderr = runCommand(t, "record", dir, "--kubeconfig", kubeconfig, "--for", "1s")
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "is not empty, it has ")
-	code, _, stderr = run(t, "record", filepath.Join(t.TempDir(), "none"), "--kubeconfig", writeKubeconfig(t, "http://127.0.0.1:1"), "--for", "1s")
+	code, _, stderr = runCommand(t, "record", filepath.Join(t.TempDir(), "none"), "--kubeconfig", writeKubeconfig(t, "http://127.0.0.1:1"), "--for", "1s")
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "nothing was recorded: ")
 	require.Contains(t, stderr, "connection refused")
@@ -347,6 +347,6 @@ func TestRecordKilled(t *testing.T) {
 	}, 30*time.Second, 20*time.Millisecond)
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
-	code, _, stderr := run(t, "play", dir, "--database-url", storetest.NewURL(t))
+	code, _, stderr := runCommand(t, "play", dir, "--database-url", storetest.NewURL(t))
 	require.Equal(t, exitFound, code, stderr)
 }

@@ -48,7 +48,7 @@ func (r *recorder) run(ctx context.Context) error {
 	if err != nil {
 		return ignoreCancel(ctx, err)
 	}
-	s, err := r.f.spool.open(cluster, r.config.Metrics, r.log)
+	s, err := r.f.spool.openSpool(cluster, r.config.Metrics, r.log)
 	if err != nil {
 		return err
 	}
@@ -63,31 +63,31 @@ func (r *recorder) run(ctx context.Context) error {
 	ended := make(chan struct{}) // the collectors have
 	g.Go(func() error {
 		defer close(ended)
-		return r.collect(ctx, s)
+		return r.collectFacts(ctx, s)
 	})
 	g.Go(func() error {
 		defer stored()
-		return r.drain(storing, s, ended)
+		return r.drainSpool(storing, s, ended)
 	})
 	g.Go(func() error {
-		if !r.await(ctx) {
+		if !r.waitForDatabase(ctx) {
 			return nil
 		}
 		g.Go(func() error { return keepGauges(ctx, r.db.Store, cluster, r.config.Metrics, r.log) })
-		if !r.identified(ctx) {
+		if !r.waitForIdentity(ctx) {
 			return nil
 		}
-		k := &keeper{store: r.db.Store, leads: r.sink.Leads, retention: r.f.retention.retention(), metrics: r.config.Metrics, log: r.log}
+		k := &keeper{store: r.db.Store, leads: r.sink.Leads, retention: r.f.retention.newPolicy(), metrics: r.config.Metrics, log: r.log}
 		g.Go(func() error { return k.run(ctx) })
 		return leader{r.sink, r.thresholds, r.config.Metrics, r.log, r.leading}.run(ctx, storing, r.config.REST, r.f.leader)
 	})
-	g.Go(func() error { r.show(ctx, s); return nil })
-	g.Go(func() error { r.report(ctx); return nil })
+	g.Go(func() error { r.monitorSpool(ctx, s); return nil })
+	g.Go(func() error { r.reportStatus(ctx); return nil })
 	return g.Wait()
 }
 
-// await waits for the database; false when ctx ended before.
-func (r *recorder) await(ctx context.Context) bool {
+// waitForDatabase waits for the database; false when ctx ended before.
+func (r *recorder) waitForDatabase(ctx context.Context) bool {
 	select {
 	case <-r.db.ready:
 		return true
@@ -96,9 +96,9 @@ func (r *recorder) await(ctx context.Context) bool {
 	}
 }
 
-// identified waits until the cluster was found to be the one that is recorded, or for long enough; false when ctx ended before. Where another cluster is recorded
+// waitForIdentity waits until the cluster was found to be the one that is recorded, or for long enough; false when ctx ended before. Where another cluster is recorded
 // under the name, the replica that derives must not be deposed. A cluster that cannot be reached must not keep what is recorded from being derived.
-func (r *recorder) identified(ctx context.Context) bool {
+func (r *recorder) waitForIdentity(ctx context.Context) bool {
 	select {
 	case <-r.met:
 	case <-time.After(r.f.patience.silence + 10*time.Second):
@@ -120,9 +120,9 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// drain stores what waits in the spool, in order. Before anything is stored the database is asked what it knew, where the spool does not, and of which cluster. Its
+// drainSpool stores what waits in the spool, in order. Before anything is stored the database is asked what it knew, where the spool does not, and of which cluster. Its
 // error is that another cluster is being recorded under the name.
-func (r *recorder) drain(ctx context.Context, s *spool.Spool, ended <-chan struct{}) error {
+func (r *recorder) drainSpool(ctx context.Context, s *spool.Spool, ended <-chan struct{}) error {
 	select {
 	case <-r.db.ready:
 	case <-ended:
@@ -139,15 +139,15 @@ func (r *recorder) drain(ctx context.Context, s *spool.Spool, ended <-chan struc
 			case <-asking.Done():
 			}
 		}()
-		_, err := await(asking, r.log, "database does not tell what it has, trying again",
-			func() (struct{}, error) { return struct{}{}, r.ask(asking, s) }, func(error) bool { return !isClosed(ended) })
+		_, err := retryUntilAvailable(asking, r.log, "database does not tell what it has, trying again",
+			func() (struct{}, error) { return struct{}{}, r.answerSpoolDoubt(asking, s) }, func(error) bool { return !isClosed(ended) })
 		cancel()
 		if err != nil {
 			return nil
 		}
 	}
 	e := epochs{r, s}
-	if err := e.respond(e.agree(ctx), r.started); err != nil {
+	if err := e.respondToError(e.reconcileEpoch(ctx), r.started); err != nil {
 		return err
 	}
 	storing := collector.Storing{Sink: notedSink{rewindable{r.sink, e}, &r.stores}, Log: r.log, Metrics: r.config.Metrics, Clock: r.config.Clock}
@@ -155,8 +155,8 @@ func (r *recorder) drain(ctx context.Context, s *spool.Spool, ended <-chan struc
 	return nil
 }
 
-// ask tells the spool what the database knew before anything was stored.
-func (r *recorder) ask(ctx context.Context, s *spool.Spool) error {
+// answerSpoolDoubt tells the spool what the database knew before anything was stored.
+func (r *recorder) answerSpoolDoubt(ctx context.Context, s *spool.Spool) error {
 	alive, err := r.db.LastAlive(ctx, r.cluster)
 	if err != nil {
 		return err
@@ -168,11 +168,11 @@ func (r *recorder) ask(ctx context.Context, s *spool.Spool) error {
 	return s.AnswerDoubt(alive, seen)
 }
 
-// collect watches the cluster until ctx ends. Where the spool is not sure to know what the database has, it begins again once that is there:
+// collectFacts watches the cluster until ctx ends. Where the spool is not sure to know what the database has, it begins again once that is there:
 // the lists are then compared with what the database has. Its errors are those of keeping what was seen last.
-func (r *recorder) collect(ctx context.Context, s *spool.Spool) error {
+func (r *recorder) collectFacts(ctx context.Context, s *spool.Spool) error {
 	for {
-		config, err := r.resume(ctx, s)
+		config, err := r.newCollectorConfig(ctx, s)
 		if err != nil {
 			return ignoreCancel(ctx, err)
 		}
@@ -181,16 +181,16 @@ func (r *recorder) collect(ctx context.Context, s *spool.Spool) error {
 		if err != nil {
 			return err
 		}
-		err = r.turn(ctx, s, c, epoch)
-		if err := (epochs{r, s}).respond(err, c.LastWhole()); err != nil || ctx.Err() != nil {
+		err = r.runCollector(ctx, s, c, epoch)
+		if err := (epochs{r, s}).respondToError(err, c.LastWhole()); err != nil || ctx.Err() != nil {
 			return err
 		}
 		r.log.Info("cluster is listed anew, to compare it with the database")
 	}
 }
 
-// turn runs a collector until ctx ends, the cluster is to be compared with the database, or its epoch is over. Its errors are for epochs.respond.
-func (r *recorder) turn(ctx context.Context, s *spool.Spool, c *collector.Collector, epoch trail.Epoch) error {
+// runCollector runs a collector until ctx ends, the cluster is to be compared with the database, or its epoch is over. Its errors are for epochs.respond.
+func (r *recorder) runCollector(ctx context.Context, s *spool.Spool, c *collector.Collector, epoch trail.Epoch) error {
 	g, ctx := errgroup.WithContext(ctx)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -199,11 +199,11 @@ func (r *recorder) turn(ctx context.Context, s *spool.Spool, c *collector.Collec
 	if r.f.intake.auditFile != "" {
 		g.Go(func() error { return ignoreCancel(ctx, c.Follow(ctx, r.f.intake.auditFile)) })
 	}
-	sources, err := r.f.prometheus.sources(r.log)
+	sources, err := r.f.prometheus.newLoadSources(r.log)
 	if err != nil {
 		return err
 	}
-	if target := r.f.descheduler.target(); target != nil {
+	if target := r.f.descheduler.newScrapeTarget(); target != nil {
 		scraper, err := c.NewScraper(*target)
 		if err != nil {
 			return err
@@ -212,7 +212,7 @@ func (r *recorder) turn(ctx context.Context, s *spool.Spool, c *collector.Collec
 		g.Go(func() error { return ignoreCancel(ctx, scraper.Run(ctx)) })
 	}
 	if len(sources) > 0 {
-		g.Go(func() error { return ignoreCancel(ctx, r.look(ctx, c, sources)) })
+		g.Go(func() error { return ignoreCancel(ctx, r.collectNodeLoad(ctx, c, sources)) })
 	}
 	g.Go(func() error {
 		defer end()
@@ -227,9 +227,9 @@ func (r *recorder) turn(ctx context.Context, s *spool.Spool, c *collector.Collec
 	return g.Wait()
 }
 
-// look looks at the load of nodes once the database is there: what moved its rows tell.
-func (r *recorder) look(ctx context.Context, c *collector.Collector, sources []collector.LoadSource) error {
-	if !r.await(ctx) {
+// collectNodeLoad looks at the load of nodes once the database is there: what moved its rows tell.
+func (r *recorder) collectNodeLoad(ctx context.Context, c *collector.Collector, sources []collector.LoadSource) error {
+	if !r.waitForDatabase(ctx) {
 		return ctx.Err()
 	}
 	return c.NewLoadContext(r.sink.Moved, sources...).Run(ctx)
@@ -257,19 +257,19 @@ func (r *recorder) untilCompared(ctx context.Context, s *spool.Spool) {
 // unseenAfter is how long a source is refused from the start on before that is recorded as a gap: an API server may just be restarting.
 const unseenAfter = 5 * time.Second
 
-// resume returns from what a collector goes on: what the database has with what waits for it, or while it is away what the spool knows.
-func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config, error) {
+// newCollectorConfig returns from what a collector goes on: what the database has with what waits for it, or while it is away what the spool knows.
+func (r *recorder) newCollectorConfig(ctx context.Context, s *spool.Spool) (collector.Config, error) {
 	e := epochs{r, s}
-	if err := e.respond(e.agree(ctx), r.started); err != nil {
+	if err := e.respondToError(e.reconcileEpoch(ctx), r.started); err != nil {
 		return collector.Config{}, err
 	}
 	c := r.config
-	c.Spool, c.Tracker, c.Identify, c.Breaks, c.UnseenAfter = s, tracker.New(r.cluster), e.identify, s.ClaimBreaks(), unseenAfter
+	c.Spool, c.Tracker, c.Identify, c.Breaks, c.UnseenAfter = s, tracker.New(r.cluster), e.identifyCluster, s.ClaimBreaks(), unseenAfter
 	stored := false
 	var past spool.Past
 	if r.db.isReady() {
 		var err error
-		if past, err = r.stored(ctx, c.Tracker); err == nil {
+		if past, err = r.loadPast(ctx, c.Tracker); err == nil {
 			c.OpenGaps, err = r.db.OpenGaps(ctx, r.cluster)
 		}
 		switch {
@@ -303,8 +303,8 @@ func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config
 	return c, nil
 }
 
-// stored reads what the database has.
-func (r *recorder) stored(ctx context.Context, t *tracker.Tracker) (past spool.Past, err error) {
+// loadPast reads what the database has.
+func (r *recorder) loadPast(ctx context.Context, t *tracker.Tracker) (past spool.Past, err error) {
 	if err := r.db.Resume(ctx, r.cluster, t.Resume); err != nil {
 		return past, err
 	}
@@ -321,8 +321,8 @@ const (
 	saidWaiting = time.Minute
 )
 
-// show tells how it stands with the spool until ctx ends: metrics always, the log when facts begin to wait for long and when they no longer do.
-func (r *recorder) show(ctx context.Context, s *spool.Spool) {
+// monitorSpool tells how it stands with the spool until ctx ends: metrics always, the log when facts begin to wait for long and when they no longer do.
+func (r *recorder) monitorSpool(ctx context.Context, s *spool.Spool) {
 	tick := time.NewTicker(showEvery)
 	defer tick.Stop()
 	said := false
@@ -337,13 +337,13 @@ func (r *recorder) show(ctx context.Context, s *spool.Spool) {
 		if c.Problem != nil {
 			m.SpoolWritable.WithLabelValues().Set(0)
 		}
-		switch waits := !c.Oldest.IsZero() && now().Sub(c.Oldest) > saidWaiting; {
+		switch waits := !c.Oldest.IsZero() && nowUTC().Sub(c.Oldest) > saidWaiting; {
 		case waits && !said:
 			r.log.Warn("facts wait in the spool for the database", "count", c.Facts, "since", c.Oldest, "path", c.Path)
 		case !waits && said:
 			r.log.Info("no facts wait in the spool any more")
 		}
-		said = !c.Oldest.IsZero() && now().Sub(c.Oldest) > saidWaiting
+		said = !c.Oldest.IsZero() && nowUTC().Sub(c.Oldest) > saidWaiting
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -352,8 +352,8 @@ func (r *recorder) show(ctx context.Context, s *spool.Spool) {
 	}
 }
 
-// reach reports whether the database is there and prepared.
-func (r *recorder) reach(ctx context.Context) error {
+// checkDatabase reports whether the database is there and prepared.
+func (r *recorder) checkDatabase(ctx context.Context) error {
 	if err := r.db.DB.Ping(ctx); err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func TestRecordings(t *testing.T) {
 		"delayed":  {{"--audit-delay=30s"}},
 		"imported": {{"--no-audit"}}, // and the audit log afterwards
 	}
-	for _, name := range recordings(t) {
+	for _, name := range listRecordings(t) {
 		raw, err := fs.ReadFile(evictrail.Recordings(), name+"/expected.json")
 		require.NoError(t, err)
 		var want truth
@@ -108,23 +108,23 @@ func TestRecordings(t *testing.T) {
 				for i, args := range plays {
 					if way != "cut" { // who samples the metrics waits for each batch: what comes together does so there alone
 						metricsFile := filepath.Join(t.TempDir(), "metrics.om")
-						play(t, url, name, append([]string{"--metrics-out", metricsFile, "--evacuation-objective=any=2m"}, args...)...)
+						playBuiltin(t, url, name, append([]string{"--metrics-out", metricsFile, "--evacuation-objective=any=2m"}, args...)...)
 						compareCounters(t, url, name, metricsFile, i > 0)
 					} else {
-						play(t, url, name, args...)
+						playBuiltin(t, url, name, args...)
 					}
 					if i > 0 {
-						require.Equal(t, before, everything(t, url), "rows after the second play")
+						require.Equal(t, before, readPublicViews(t, url), "rows after the second play")
 					}
-					before = everything(t, url)
+					before = readPublicViews(t, url)
 				}
 				if way == "imported" {
 					compareTruth(t, url, name, want, false)
 					importShuffled(t, url, name)
-					before = everything(t, url)
+					before = readPublicViews(t, url)
 				}
-				rederive(t, url, name)
-				require.Equal(t, before, everything(t, url), "rows derived anew from the facts")
+				rederiveCluster(t, url, name)
+				require.Equal(t, before, readPublicViews(t, url), "rows derived anew from the facts")
 				compareTruth(t, url, name, want, true)
 				if way == "expired" {
 					require.NotEmpty(t, before["gaps"], "each gap is a row")
@@ -157,14 +157,14 @@ func importShuffled(t *testing.T, url, name string) {
 	rand.New(rand.NewPCG(7, 7)).Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
 	file := filepath.Join(t.TempDir(), "audit.log")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600))
-	code, out, stderr := run(t, "audit", "import", file, "--cluster", name, "--database-url", url)
+	code, out, stderr := runCommand(t, "audit", "import", file, "--cluster", name, "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
 	require.Contains(t, out, "0 refused")
 }
 
 func compareRequests(t *testing.T, url string, want []requestTruth) {
 	t.Helper()
-	got := rows[requestTruth](t, url, "SELECT * FROM evictrail_v1.eviction_requests WHERE confidence = 'observed'")
+	got := queryRows[requestTruth](t, url, "SELECT * FROM evictrail_v1.eviction_requests WHERE confidence = 'observed'")
 	require.Len(t, got, len(want))
 	for _, w := range want {
 		i := slices.IndexFunc(got, func(g requestTruth) bool {
@@ -180,8 +180,8 @@ func compareRequests(t *testing.T, url string, want []requestTruth) {
 	}
 }
 
-// rederive derives everything of a cluster again, from nothing.
-func rederive(t *testing.T, url, cluster string) {
+// rederiveCluster derives everything of a cluster again, from nothing.
+func rederiveCluster(t *testing.T, url, cluster string) {
 	t.Helper()
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
@@ -198,7 +198,7 @@ func rederive(t *testing.T, url, cluster string) {
 
 func compareEvacuations(t *testing.T, url string, want []evacuationTruth, audit bool) {
 	t.Helper()
-	got := rows[evacuationTruth](t, url, "SELECT * FROM evictrail_v1.evacuations")
+	got := queryRows[evacuationTruth](t, url, "SELECT * FROM evictrail_v1.evacuations")
 	require.Len(t, got, len(want))
 	for _, w := range want {
 		i := slices.IndexFunc(got, func(g evacuationTruth) bool {
@@ -220,9 +220,9 @@ func compareEvacuations(t *testing.T, url string, want []evacuationTruth, audit 
 
 func compareMigrations(t *testing.T, url string, want []migrationTruth, audit bool) {
 	t.Helper()
-	got := rows[migrationTruth](t, url, "SELECT * FROM evictrail_v1.migrations")
+	got := queryRows[migrationTruth](t, url, "SELECT * FROM evictrail_v1.migrations")
 	require.Len(t, got, len(want))
-	phases := rows[phaseRow](t, url, "SELECT * FROM evictrail_v1.migration_phases")
+	phases := queryRows[phaseRow](t, url, "SELECT * FROM evictrail_v1.migration_phases")
 	for _, w := range want {
 		i := slices.IndexFunc(got, func(g migrationTruth) bool { return g.UID == w.UID })
 		require.GreaterOrEqual(t, i, 0, "migration %s", w.Migration)

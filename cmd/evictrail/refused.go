@@ -33,7 +33,7 @@ type lettersFlags struct {
 	cluster string
 }
 
-func (f *lettersFlags) add(cmd *cobra.Command) {
+func (f *lettersFlags) addFlags(cmd *cobra.Command) {
 	addSpoolDir(cmd, &f.dir)
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` of the cluster whose facts were refused; not needed where the directory has those of one only")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -42,15 +42,15 @@ func (f *lettersFlags) add(cmd *cobra.Command) {
 	})
 }
 
-// read reads the letters of the cluster that is meant. Without any the error is ErrNotFound.
-func (f *lettersFlags) read() (letters []spool.DeadLetter, unreadable int, err error) {
+// readLetters reads the letters of the cluster that is meant. Without any the error is ErrNotFound.
+func (f *lettersFlags) readLetters() (letters []spool.DeadLetter, unreadable int, err error) {
 	if f.cluster == "" {
 		clusters, err := spool.LettersOf(f.dir)
 		switch {
 		case err != nil:
 			return nil, 0, err
 		case len(clusters) > 1:
-			return nil, 0, usagef("facts of several clusters were refused: choose one with --cluster: %s", strings.Join(clusters, ", "))
+			return nil, 0, usageErrorf("facts of several clusters were refused: choose one with --cluster: %s", strings.Join(clusters, ", "))
 		case len(clusters) == 0:
 			return nil, 0, fmt.Errorf("%w: no refused facts in %s", trail.ErrNotFound, f.dir)
 		}
@@ -75,19 +75,19 @@ It may run while evictrail records. -o json has the facts themselves, one a line
   kubectl exec -n evictrail evictrail-0 -- evictrail spool refused --spool-dir /var/spool/evictrail`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
-				return usagef("output %s: expected table or json", output)
+				return usageErrorf("output %s: expected table or json", output)
 			}
-			letters, unreadable, err := f.read()
+			letters, unreadable, err := f.readLetters()
 			if err != nil {
 				return err
 			}
 			if unreadable > 0 {
-				say(cmd.ErrOrStderr(), "%d lines of %s cannot be read\n", unreadable, spool.LettersPath(f.dir, f.cluster))
+				printTextf(cmd.ErrOrStderr(), "%d lines of %s cannot be read\n", unreadable, spool.LettersPath(f.dir, f.cluster))
 			}
 			return printLetters(cmd.OutOrStdout(), letters, output)
 		},
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "`format`: table or json")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -132,28 +132,28 @@ Exit status 0 when all are stored, 1 when some are refused again, 3 when there a
   evictrail spool replay --spool-dir /var/spool/evictrail --cluster prod --database-url postgres://evictrail@db.example/evictrail
   kubectl exec -n evictrail evictrail-0 -- evictrail spool replay --spool-dir /var/spool/evictrail`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			letters, unreadable, err := f.read()
+			letters, unreadable, err := f.readLetters()
 			if err != nil {
 				return err
 			}
-			s, err := db.open(cmd.Context())
+			s, err := db.openStore(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer s.Close()
-			return f.replay(cmd, s, letters, unreadable)
+			return f.replayLetters(cmd, s, letters, unreadable)
 		},
 	}
-	f.add(cmd)
-	db.add(cmd)
+	f.addFlags(cmd)
+	db.addFlags(cmd)
 	return cmd
 }
 
 // replayedTogether is how many facts are stored before they are taken out of the file.
 const replayedTogether = 500
 
-// replay stores letters one by one and takes those that are stored out of the file, also where it ends early.
-func (f *lettersFlags) replay(cmd *cobra.Command, s *store.Store, letters []spool.DeadLetter, refused int) error {
+// replayLetters stores letters one by one and takes those that are stored out of the file, also where it ends early.
+func (f *lettersFlags) replayLetters(cmd *cobra.Command, s *store.Store, letters []spool.DeadLetter, refused int) error {
 	total := 0
 	stored := map[trail.FactID]bool{}
 	drop := func() error {
@@ -165,7 +165,7 @@ func (f *lettersFlags) replay(cmd *cobra.Command, s *store.Store, letters []spoo
 		return spool.DropLetters(f.dir, f.cluster, stored)
 	}
 	for _, l := range letters {
-		err := f.store(cmd.Context(), s, l)
+		err := f.storeLetter(cmd.Context(), s, l)
 		switch {
 		case err == nil:
 			stored[l.ID] = true
@@ -173,7 +173,7 @@ func (f *lettersFlags) replay(cmd *cobra.Command, s *store.Store, letters []spoo
 			return errors.Join(err, drop())
 		default:
 			refused++
-			say(cmd.ErrOrStderr(), "%s of %s is refused again: %s\n", quoteLine(string(l.Kind)), quoteLine(l.About), quoteLine(err.Error()))
+			printTextf(cmd.ErrOrStderr(), "%s of %s is refused again: %s\n", quoteLine(string(l.Kind)), quoteLine(l.About), quoteLine(err.Error()))
 		}
 		if len(stored) == replayedTogether {
 			if err := drop(); err != nil {
@@ -184,15 +184,15 @@ func (f *lettersFlags) replay(cmd *cobra.Command, s *store.Store, letters []spoo
 	if err := drop(); err != nil {
 		return err
 	}
-	say(cmd.OutOrStdout(), "%d facts stored, %d refused again\n", total, refused)
+	printTextf(cmd.OutOrStdout(), "%d facts stored, %d refused again\n", total, refused)
 	if refused > 0 {
 		return fmt.Errorf("%d facts stay in %s", refused, spool.LettersPath(f.dir, f.cluster))
 	}
 	return nil
 }
 
-// store stores the fact of a letter.
-func (f *lettersFlags) store(ctx context.Context, s *store.Store, l spool.DeadLetter) error {
+// storeLetter stores the fact of a letter.
+func (f *lettersFlags) storeLetter(ctx context.Context, s *store.Store, l spool.DeadLetter) error {
 	if l.Fact == nil {
 		return errors.New("it has no text that could be stored")
 	}

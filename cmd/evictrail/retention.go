@@ -27,7 +27,7 @@ const (
 	keepRows  = days(400 * 24 * time.Hour)
 )
 
-func (f *retentionFlags) add(cmd *cobra.Command) {
+func (f *retentionFlags) addFlags(cmd *cobra.Command) {
 	f.addKept(cmd)
 	cmd.Flags().Var(&f.requesters, "keep-requesters", "erase the names of people who asked after so many `days`; 0 keeps them as long as the rest")
 	_ = cmd.RegisterFlagCompletionFunc("keep-requesters", cobra.FixedCompletions([]string{"14d", "30d", "0"}, cobra.ShellCompDirectiveNoFileComp))
@@ -44,14 +44,14 @@ func (f *retentionFlags) addKept(cmd *cobra.Command) {
 	}
 }
 
-// retention returns what the flags say.
-func (f *retentionFlags) retention() retention.Policy {
+// newPolicy returns what the flags say.
+func (f *retentionFlags) newPolicy() retention.Policy {
 	return retention.Policy{Facts: time.Duration(f.facts), Rows: time.Duration(f.rows), Requesters: time.Duration(f.requesters)}
 }
 
-func (f *retentionFlags) check() error {
-	if err := f.retention().Validate(); err != nil {
-		return usagef("keep-facts %s, keep-rows %s, keep-requesters %s: %w", &f.facts, &f.rows, &f.requesters, err)
+func (f *retentionFlags) checkFlags() error {
+	if err := f.newPolicy().Validate(); err != nil {
+		return usageErrorf("keep-facts %s, keep-rows %s, keep-requesters %s: %w", &f.facts, &f.rows, &f.requesters, err)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (k *keeper) run(ctx context.Context) error {
 	for {
 		select {
 		case <-next.C:
-			k.step(ctx, now())
+			k.dropExpired(ctx, nowUTC())
 			next.Reset(retainEvery)
 		case <-ctx.Done():
 			return nil
@@ -116,8 +116,8 @@ func (k *keeper) run(ctx context.Context) error {
 	}
 }
 
-// step drops what is old at a time.
-func (k *keeper) step(ctx context.Context, at time.Time) {
+// dropExpired drops what is old at a time.
+func (k *keeper) dropExpired(ctx context.Context, at time.Time) {
 	if !k.leads() {
 		return
 	}
@@ -142,17 +142,17 @@ func (k *keeper) step(ctx context.Context, at time.Time) {
 		return
 	case err != nil:
 		k.metrics.StoreFailed(metrics.OpRetain, err)
-		k.say(err.Error())
+		k.logProblemOnce(err.Error())
 	case said != "":
-		k.say(said)
+		k.logProblemOnce(said)
 	default:
 		k.said = ""
 		k.metrics.RetentionLast.WithLabelValues().Set(float64(at.Unix()))
 	}
 }
 
-// say says once what is in the way.
-func (k *keeper) say(why string) {
+// logProblemOnce says once what is in the way.
+func (k *keeper) logProblemOnce(why string) {
 	if why != k.said {
 		k.log.Warn("what is old is not dropped yet, trying again in an hour", "reason", why)
 	}

@@ -50,7 +50,7 @@ func TestRetentionThatDoesNotFitIsRefused(t *testing.T) {
 		"as long as those are kept for ever, so are they":                       {"--keep-facts", "0"},
 		`invalid argument "90" for "--keep-facts" flag: expected days, such as`: {"--keep-facts", "90"},
 	} {
-		code, _, stderr := run(t, append([]string{"run", "--listen", "127.0.0.1:0"}, args...)...)
+		code, _, stderr := runCommand(t, append([]string{"run", "--listen", "127.0.0.1:0"}, args...)...)
 		require.Equal(t, exitUsage, code, stderr)
 		require.Contains(t, stderr, want)
 	}
@@ -61,7 +61,7 @@ func oldFacts(t *testing.T, s *store.Store, months int) {
 	t.Helper()
 	tr := tracker.New("c1")
 	var facts []trail.Fact
-	for i, at := 0, now().AddDate(0, -months, 0); at.Before(now()); i, at = i+1, at.AddDate(0, 0, 1) {
+	for i, at := 0, nowUTC().AddDate(0, -months, 0); at.Before(nowUTC()); i, at = i+1, at.AddDate(0, 0, 1) {
 		facts = append(facts, tr.Observe(tracker.NodeObservation{
 			Meta: tracker.Meta{UID: "n", Name: "n1", ResourceVersion: strconv.Itoa(i + 1)}, Seen: tracker.Seen{At: at}, Unschedulable: i%2 == 0,
 		})...)
@@ -79,24 +79,24 @@ func TestAuditImportOfDroppedMonths(t *testing.T) {
 	defer s.Close()
 	oldFacts(t, s, 6)
 	event := func(id string, days int) string {
-		at := now().AddDate(0, 0, -days).Format(time.RFC3339Nano)
+		at := nowUTC().AddDate(0, 0, -days).Format(time.RFC3339Nano)
 		return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":%q,"stage":"ResponseComplete","verb":"create","user":{"username":"alice"},`+
 			`"objectRef":{"resource":"pods","namespace":"shop","name":"virt-launcher-db-x","subresource":"eviction"},"responseStatus":{"code":429},"requestReceivedTimestamp":%q,"stageTimestamp":%q}`,
 			id, at, at)
 	}
 	file := filepath.Join(t.TempDir(), "audit.log")
 	require.NoError(t, os.WriteFile(file, []byte(event("old", 150)+"\n"+event("older", 160)+"\n"+event("young", 2)), 0o600))
-	code, out, stderr := run(t, "audit", "import", file, "--database-url", url)
+	code, out, stderr := runCommand(t, "audit", "import", file, "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
 	require.Contains(t, out, "3 lines: 3 taken")
 	require.NotContains(t, stderr, "were dropped")
 
-	_, err = retention.Retain(t.Context(), s.DB, retention.Policy{Facts: 90 * 24 * time.Hour}, now())
+	_, err = retention.Retain(t.Context(), s.DB, retention.Policy{Facts: 90 * 24 * time.Hour}, nowUTC())
 	require.NoError(t, err)
-	code, out, stderr = run(t, "audit", "import", file, "--database-url", url)
+	code, out, stderr = runCommand(t, "audit", "import", file, "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
 	require.Contains(t, out, "3 lines: 2 taken, 1 known already")
-	require.Contains(t, stderr, "of these, 2 from before "+now().AddDate(0, 0, -90).Format("2006-01")+"-01, of which facts were dropped: kept, and what is told of that time stays as it is")
+	require.Contains(t, stderr, "of these, 2 from before "+nowUTC().AddDate(0, 0, -90).Format("2006-01")+"-01, of which facts were dropped: kept, and what is told of that time stays as it is")
 }
 
 func TestWhatIsOldIsDroppedByTheLeader(t *testing.T) {
@@ -110,18 +110,18 @@ func TestWhatIsOldIsDroppedByTheLeader(t *testing.T) {
 		store: s, leads: func() bool { return leads }, metrics: m, log: slog.New(slog.NewTextHandler(&log, nil)),
 		retention: retention.Policy{Facts: 90 * 24 * time.Hour, Rows: 100 * 24 * time.Hour},
 	}
-	k.step(t.Context(), now())
+	k.dropExpired(t.Context(), nowUTC())
 	require.Empty(t, log.String(), "a follower drops nothing")
 	require.Zero(t, testutil.CollectAndCount(m.RetentionLast))
 	leads = true
-	k.step(t.Context(), now())
+	k.dropExpired(t.Context(), nowUTC())
 	text := log.String()
 	require.GreaterOrEqual(t, strings.Count(text, "facts of a month dropped"), 2)
 	require.Equal(t, 1, strings.Count(text, "derived rows dropped"))
 	require.Greater(t, testutil.ToFloat64(m.Dropped.WithLabelValues(metrics.DroppedFacts)), 50.0)
 	require.Positive(t, testutil.ToFloat64(m.Dropped.WithLabelValues(metrics.DroppedRows)))
 	require.Equal(t, 1, testutil.CollectAndCount(m.RetentionLast))
-	k.step(t.Context(), now())
+	k.dropExpired(t.Context(), nowUTC())
 	require.Equal(t, text, log.String(), "there is nothing more to say")
 }
 
@@ -137,9 +137,9 @@ func TestSchemaStatus(t *testing.T) {
 	_, err = conn.Exec(t.Context(), "ANALYZE")
 	require.NoError(t, err)
 	require.NoError(t, conn.Close(t.Context()))
-	_, err = retention.Retain(t.Context(), s.DB, retention.Policy{Facts: 90 * 24 * time.Hour}, now())
+	_, err = retention.Retain(t.Context(), s.DB, retention.Policy{Facts: 90 * 24 * time.Hour}, nowUTC())
 	require.NoError(t, err)
-	code, out, stderr := run(t, "schema", "status", "--database-url", url, "--capacity", "50GiB", "-o", "json")
+	code, out, stderr := runCommand(t, "schema", "status", "--database-url", url, "--capacity", "50GiB", "-o", "json")
 	require.Equal(t, exitFound, code, stderr)
 	var told schemaStatus
 	require.NoError(t, json.Unmarshal([]byte(out), &told))
@@ -159,14 +159,14 @@ func TestSchemaStatus(t *testing.T) {
 	require.EqualValues(t, 50<<30, *told.CapacityBytes)
 	require.Less(t, *told.SettlesAtBytes, *told.CapacityBytes)
 	require.Nil(t, told.DaysLeft, "it is enough for ever")
-	_, out, _ = run(t, "schema", "status", "--database-url", url, "--capacity", "50GiB")
+	_, out, _ = runCommand(t, "schema", "status", "--database-url", url, "--capacity", "50GiB")
 	for _, want := range []string{"PARTITION", "(what was kept)", "events_default", "derived", "dropped next:", "for ever at the present rate: 50 GiB are enough"} {
 		require.Contains(t, out, want)
 	}
-	code, out, _ = run(t, "schema", "status", "--database-url", url, "--keep-facts", "0", "--keep-rows", "0", "--capacity", "1GiB")
+	code, out, _ = runCommand(t, "schema", "status", "--database-url", url, "--keep-facts", "0", "--keep-rows", "0", "--capacity", "1GiB")
 	require.Equal(t, exitFound, code)
 	require.Contains(t, out, "it grows without end")
 	require.Regexp(t, `days left: +\d[\d.e+]* at the present rate`, out)
-	_, out, _ = run(t, "schema", "status", "--database-url", url)
+	_, out, _ = runCommand(t, "schema", "status", "--database-url", url)
 	require.Contains(t, out, "say how much room there is with --capacity")
 }

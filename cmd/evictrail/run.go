@@ -90,44 +90,44 @@ it with --server, programs at /api/v1; /docs describes it.`,
   evictrail run --eviction-observer --admission-listen :9443 --admission-secret-file secret --tls-cert-file tls.crt --tls-key-file tls.key`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	return cmd
 }
 
-func (f *runFlags) add(cmd *cobra.Command) {
-	f.db.add(cmd)
+func (f *runFlags) addFlags(cmd *cobra.Command) {
+	f.db.addFlags(cmd)
 	f.db.addEmbedded(cmd, "run")
-	f.log.add(cmd, "info")
-	f.listen.add(cmd)
-	f.intake.add(cmd)
-	f.descheduler.add(cmd)
-	f.prometheus.add(cmd)
-	f.loops.add(cmd)
-	f.leader.add(cmd)
-	f.spool.add(cmd)
-	f.retention.add(cmd)
-	f.kube.add(cmd)
+	f.log.addFlags(cmd, "info")
+	f.listen.addFlags(cmd)
+	f.intake.addFlags(cmd)
+	f.descheduler.addFlags(cmd)
+	f.prometheus.addFlags(cmd)
+	f.loops.addFlags(cmd)
+	f.leader.addFlags(cmd)
+	f.spool.addFlags(cmd)
+	f.retention.addFlags(cmd)
+	f.kube.addFlags(cmd)
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which the cluster is recorded; by default the UID of its namespace kube-system")
 	cmd.Flags().IntVar(&f.maxVMSeries, "max-vm-series", metrics.DefaultMaxVMSeries, "at most `N` series of each metric about single VMs; those that need somebody most are kept")
 }
 
-// checks returns what is wrong with the flags alone.
-func (f *runFlags) checks(cmd *cobra.Command) []error {
-	return []error{f.listen.check(), f.listen.checkTLS(&f.intake.tls), f.intake.check(), f.descheduler.check(cmd), f.prometheus.check(cmd), f.leader.check(), f.spool.check(), f.retention.check()}
+// checkAllFlags returns what is wrong with the flags alone.
+func (f *runFlags) checkAllFlags(cmd *cobra.Command) []error {
+	return []error{f.listen.checkFlags(), f.listen.checkTLS(&f.intake.tls), f.intake.checkFlags(), f.descheduler.checkFlags(cmd), f.prometheus.checkFlags(cmd), f.leader.completeFlags(), f.spool.checkFlags(), f.retention.checkFlags()}
 }
 
 func (f *runFlags) run(cmd *cobra.Command) (err error) {
-	log, err := f.log.logger(cmd)
+	log, err := f.log.newLogger(cmd)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.checks(cmd)...); err != nil {
+	if err := errors.Join(f.checkAllFlags(cmd)...); err != nil {
 		return err
 	}
 	if f.maxVMSeries < 1 {
-		return usagef("max-vm-series %d: must be positive", f.maxVMSeries)
+		return usageErrorf("max-vm-series %d: must be positive", f.maxVMSeries)
 	}
-	thresholds, err := f.loops.thresholds()
+	thresholds, err := f.loops.parseThresholds()
 	if err != nil {
 		return err
 	}
@@ -135,19 +135,19 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	extra, err := f.descheduler.observations()
+	extra, err := f.descheduler.readObservations()
 	if err != nil {
 		return err
 	}
 	ctx := cmd.Context()
-	web, err := f.listen.bind(ctx, log)
+	web, err := f.listen.bindAddress(ctx, log)
 	if err != nil {
 		return err
 	}
-	if web.tls, err = f.intake.tls.config(log); err != nil {
+	if web.tls, err = f.intake.tls.newTLSConfig(log); err != nil {
 		return err
 	}
-	reviews, err := f.intake.observer.bind(ctx, &f.intake.tls, web.metrics, log)
+	reviews, err := f.intake.observer.bindAddress(ctx, &f.intake.tls, web.metrics, log)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if f.intake.expectsAudit() {
 		web.metrics.AuditEnabled.Set(1)
 	}
-	db, err := f.db.later(ctx, log)
+	db, err := f.db.openOrEmbedLater(ctx, log)
 	if err != nil {
 		return err
 	}
@@ -164,34 +164,34 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	db.Underived = func(f store.DeriveFailure) {
 		log.Error("subject cannot be derived: it is left out, and tried again later", "subject", f.Subject, "err", f.Reason)
 	}
-	if _, err := db.begin(ctx, log); err != nil {
+	if _, err := db.prepareIfAvailable(ctx, log); err != nil {
 		return err
 	}
 	if f.db.url == "" {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The database is a Postgres of our own. To ask it from another shell:\n  export EVICTRAIL_DATABASE_URL='%s'\n", db.url)
 	}
-	return f.record(ctx, db, web, reviews, log, thresholds, collector.Config{
-		REST: config, Log: log, Metrics: web.metrics, Clock: now, Extra: extra, Policy: f.descheduler.policyMap(),
+	return f.recordAndServe(ctx, db, web, reviews, log, thresholds, collector.Config{
+		REST: config, Log: log, Metrics: web.metrics, Clock: nowUTC, Extra: extra, Policy: f.descheduler.policyMap(),
 	})
 }
 
-// record watches until ctx ends or something that it needs does.
-func (f *runFlags) record(ctx context.Context, db *database, web *service, reviews *observer, log *slog.Logger, thresholds trail.Thresholds, config collector.Config) error {
+// recordAndServe watches until ctx ends or something that it needs does.
+func (f *runFlags) recordAndServe(ctx context.Context, db *database, web *service, reviews *observer, log *slog.Logger, thresholds trail.Thresholds, config collector.Config) error {
 	g, ctx := errgroup.WithContext(ctx)
 	watching := &watcher{}
-	gate, err := f.listen.gate(config.REST, db.Store, watching.cluster, web.metrics, log)
+	gate, err := f.listen.newGate(config.REST, db.Store, watching.currentCluster, web.metrics, log)
 	if err != nil {
 		return err
 	}
-	r := &recorder{f: f, db: db, watching: watching, thresholds: thresholds, config: config, log: log, addr: web.listener.Addr().String(), started: now(), leading: newLeadership(now())}
+	r := &recorder{f: f, db: db, watching: watching, thresholds: thresholds, config: config, log: log, addr: web.listener.Addr().String(), started: nowUTC(), leading: newLeadership(nowUTC())}
 	db.OverlaySigns(r.overlayRead)
 	g.Go(func() error { return r.run(ctx) })
 	g.Go(func() error {
-		return web.serve(ctx, r.status, f.served(ctx, db.Store, watching, gate, web.metrics.Refused, log))
+		return web.serve(ctx, r.evaluateStatus, f.newServer(ctx, db.Store, watching, gate, web.metrics.Refused, log))
 	})
-	g.Go(func() error { return reviews.serve(ctx, watching.review) })
+	g.Go(func() error { return reviews.serveReviews(ctx, watching.answerReview) })
 	g.Go(func() error {
-		if err := db.arrive(ctx, log); err != nil {
+		if err := db.waitUntilReady(ctx, log); err != nil {
 			return ignoreCancel(ctx, err)
 		}
 		return keepMonths(ctx, db.Store, log)
@@ -206,11 +206,11 @@ func ignoreCancel(ctx context.Context, err error) error {
 	return err
 }
 
-// served is what can be asked of us and sent to us.
-func (f *runFlags) served(ctx context.Context, db *store.Store, watching *watcher, gate *api.Gate, denied func(cause string), log *slog.Logger) api.Server {
-	s := answering(ctx, db, log)
+// newServer is what can be asked of us and sent to us.
+func (f *runFlags) newServer(ctx context.Context, db *store.Store, watching *watcher, gate *api.Gate, denied func(cause string), log *slog.Logger) api.Server {
+	s := newReadServer(ctx, db, log)
 	s.Gate = gate
-	s.Audit = &api.Audit{Take: watching.audit, Access: f.intake.access(&f.listen, denied)}
+	s.Audit = &api.Audit{Take: watching.ingestAudit, Access: f.intake.newAccess(&f.listen, denied)}
 	return s
 }
 
@@ -219,7 +219,7 @@ func (f *runFlags) clusterName(ctx context.Context, config *rest.Config, log *sl
 	if f.cluster != "" {
 		return f.cluster, nil
 	}
-	return await(ctx, log, "cluster does not tell its identity, trying again (or name it with --cluster)",
+	return retryUntilAvailable(ctx, log, "cluster does not tell its identity, trying again (or name it with --cluster)",
 		func() (string, error) { return collector.ClusterUID(ctx, config) },
 		func(error) bool { return true })
 }
@@ -240,7 +240,7 @@ func keepMonths(ctx context.Context, s *store.Store, log *slog.Logger) error {
 
 // ensureMonths makes the partitions of this and the next month. Where that fails facts go to the default partition, until it is tried again.
 func ensureMonths(ctx context.Context, s *store.Store, log *slog.Logger) {
-	if err := s.EnsureMonths(ctx, now()); err != nil && ctx.Err() == nil {
+	if err := s.EnsureMonths(ctx, nowUTC()); err != nil && ctx.Err() == nil {
 		log.Warn("partitions not made, trying again in an hour", "err", err)
 	}
 }

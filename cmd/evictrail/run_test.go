@@ -40,25 +40,25 @@ func TestRun(t *testing.T) {
 	url := storetest.NewURL(t)
 	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url}
 	first := startRun(t, args, nil)
-	require.Contains(t, first.get(t, "/metrics"), `evictrail_watch_synced{resource="virtualmachineinstances"} 1`)
-	require.Equal(t, "ok\n", first.get(t, "/livez"))
-	require.Eventually(t, func() bool { return strings.Contains(first.get(t, "/api/v1/names?kind=cluster"), `"c1"`) }, 2*time.Minute, 20*time.Millisecond)
-	require.Contains(t, first.get(t, "/metrics"), `route="/api/v1/names"`)
-	problems, err := promlint.New(strings.NewReader(first.get(t, "/metrics"))).Lint()
+	require.Contains(t, first.getBody(t, "/metrics"), `evictrail_watch_synced{resource="virtualmachineinstances"} 1`)
+	require.Equal(t, "ok\n", first.getBody(t, "/livez"))
+	require.Eventually(t, func() bool { return strings.Contains(first.getBody(t, "/api/v1/names?kind=cluster"), `"c1"`) }, 2*time.Minute, 20*time.Millisecond)
+	require.Contains(t, first.getBody(t, "/metrics"), `route="/api/v1/names"`)
+	problems, err := promlint.New(strings.NewReader(first.getBody(t, "/metrics"))).Lint()
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.Equal(t, exitFound, first.stop())
-	code, out, stderr := run(t, "evacuations", "--database-url", url)
+	code, out, stderr := runCommand(t, "evacuations", "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
 	require.Contains(t, out, "nbr-2")
-	before := everything(t, url)
+	before := readPublicViews(t, url)
 	require.Empty(t, before["gaps"])
 
 	second := startRun(t, args, nil)
-	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 1 }, 2*time.Minute, 20*time.Millisecond,
+	require.Eventually(t, func() bool { return len(readPublicViews(t, url)["gaps"]) == 1 }, 2*time.Minute, 20*time.Millisecond,
 		"the time between is a gap")
 	require.Equal(t, exitFound, second.stop())
-	after := everything(t, url)
+	after := readPublicViews(t, url)
 	require.Equal(t, before["events"], withoutGaps(after["events"]), "nothing else is new")
 }
 
@@ -92,25 +92,25 @@ type runningService struct {
 	stop   func() int
 }
 
-func (s runningService) get(t *testing.T, path string) string {
+func (s runningService) getBody(t *testing.T, path string) string {
 	t.Helper()
-	_, body := s.do(t, http.MethodGet, path, "")
+	_, body := s.doRequest(t, http.MethodGet, path, "")
 	return body
 }
 
 // isReady reports whether the service says that it may be asked, and be sent what is to be kept.
 func (s runningService) isReady(t *testing.T) bool {
 	t.Helper()
-	code, _ := s.do(t, http.MethodGet, "/readyz", "")
+	code, _ := s.doRequest(t, http.MethodGet, "/readyz", "")
 	return code == http.StatusOK
 }
 
-func (s runningService) post(t *testing.T, path, body string, header ...string) (int, string) {
+func (s runningService) postBody(t *testing.T, path, body string, header ...string) (int, string) {
 	t.Helper()
-	return s.do(t, http.MethodPost, path, body, header...)
+	return s.doRequest(t, http.MethodPost, path, body, header...)
 }
 
-func (s runningService) do(t *testing.T, method, path, body string, header ...string) (int, string) {
+func (s runningService) doRequest(t *testing.T, method, path, body string, header ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.base+path, strings.NewReader(body))
 	require.NoError(t, err)
@@ -135,7 +135,7 @@ func startRun(t *testing.T, args []string, trusted *x509.CertPool) runningServic
 		s.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}}}
 	}
 	s.base += address.FindStringSubmatch(log.String())[1]
-	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 2*time.Minute, 20*time.Millisecond, log)
+	require.Eventually(t, func() bool { return s.getBody(t, "/readyz") == "ok\n" }, 2*time.Minute, 20*time.Millisecond, log)
 	return s
 }
 
@@ -151,7 +151,7 @@ func startUnready(t *testing.T, args []string) (*lockedBuilder, func() int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	log := &lockedBuilder{}
 	code := make(chan int, 1)
-	go func() { code <- execute(ctx, args, io.Discard, log) }()
+	go func() { code <- executeCommand(ctx, args, io.Discard, log) }()
 	stop := sync.OnceValue(func() int { cancel(); return <-code })
 	t.Cleanup(func() { _ = stop() })
 	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 2*time.Minute, 5*time.Millisecond, log)

@@ -29,8 +29,8 @@ func alertRules() (out []alerts.Rule) {
 	return out
 }
 
-// sections reads a page: its title and what stands below each heading, by order and by name.
-func sections(t *testing.T, page string) (title string, order []string, texts map[string]string) {
+// readSections reads a page: its title and what stands below each heading, by order and by name.
+func readSections(t *testing.T, page string) (title string, order []string, texts map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(runbooks + page)
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestEveryAlertHasItsPage(t *testing.T) {
 	for _, r := range alertRules() {
 		t.Run(r.Alert+"/"+r.Labels["severity"], func(t *testing.T) {
 			t.Parallel()
-			title, order, texts := sections(t, r.Alert+".md")
+			title, order, texts := readSections(t, r.Alert+".md")
 			require.Equal(t, r.Alert, title)
 			require.Equal(t, []string{"Meaning", "Impact", "Diagnosis", "Mitigation"}, order)
 			for name, text := range texts {
@@ -138,7 +138,7 @@ func TestRunbooksCallWhatThereIs(t *testing.T) {
 		})
 		for line := range strings.Lines(paragraphs) {
 			for _, call := range ourCommand.FindAllStringSubmatch(strings.TrimRight(line, "\n"), -1) {
-				require.NoError(t, parses(strings.Fields(call[1])), "%s: evictrail %s", filepath.Base(page), call[1])
+				require.NoError(t, validateCommandLine(strings.Fields(call[1])), "%s: evictrail %s", filepath.Base(page), call[1])
 				count++
 			}
 		}
@@ -146,8 +146,8 @@ func TestRunbooksCallWhatThereIs(t *testing.T) {
 	require.Greater(t, count, 80)
 }
 
-// parses reports whether a command line would be run: that there is the command, its flags and as many arguments.
-func parses(args []string) error {
+// validateCommandLine reports whether a command line would be run: that there is the command, its flags and as many arguments.
+func validateCommandLine(args []string) error {
 	root := newRoot()
 	root.SetOut(io.Discard)
 	cmd, rest, err := root.Find(args)
@@ -186,7 +186,7 @@ func TestRunbooksHaveAnIndex(t *testing.T) {
 		if wait == "" {
 			wait = "at once"
 		}
-		rows = append(rows, fmt.Sprintf("| [%[1]s](%[1]s.md) | %[2]s | %[3]s | %[4]s |", r.Alert, r.Labels["severity"], wait, subject(r.Annotations["summary"])))
+		rows = append(rows, fmt.Sprintf("| [%[1]s](%[1]s.md) | %[2]s | %[3]s | %[4]s |", r.Alert, r.Labels["severity"], wait, formatSubject(r.Annotations["summary"])))
 	}
 	slices.Sort(rows)
 	text, err := os.ReadFile(runbooks + "README.md")
@@ -200,8 +200,8 @@ func TestRunbooksHaveAnIndex(t *testing.T) {
 	require.Equal(t, want, string(text), "go test ./cmd/evictrail -run RunbooksHaveAnIndex -update")
 }
 
-// subject writes a summary with names in capitals where Prometheus fills them in.
-func subject(summary string) string {
+// formatSubject writes a summary with names in capitals where Prometheus fills them in.
+func formatSubject(summary string) string {
 	for _, replace := range [][2]string{
 		{`{{ (?:or )?\$labels\.(\w+)[^}]* }}`, "<$1>"}, {`{{ \$value[^}]* }}`, "N"}, {`{{ with \$labels\.(\w+) }}([^{]*){{ \. }}{{ end }}`, "$2<$1>"},
 	} {

@@ -26,7 +26,7 @@ func newSchemaUp() *cobra.Command {
 while an evictrail of the version before still writes, and to run again. "run" does the same at its start.`,
 		Example: `  evictrail schema up --database-url 'postgres://evictrail@db.example:5432/evictrail?sslmode=verify-full'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := db.open(cmd.Context())
+			s, err := db.openStore(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ while an evictrail of the version before still writes, and to run again. "run" d
 				_, _ = fmt.Fprintln(cmd.OutOrStdout(), "applied schema", version)
 			}
 			if err == nil {
-				err = s.EnsureMonths(cmd.Context(), now())
+				err = s.EnsureMonths(cmd.Context(), nowUTC())
 			}
 			if err == nil {
 				_, err = s.Grant(cmd.Context())
@@ -47,7 +47,7 @@ while an evictrail of the version before still writes, and to run again. "run" d
 			return err
 		},
 	}
-	db.add(cmd)
+	db.addFlags(cmd)
 	return cmd
 }
 
@@ -66,13 +66,13 @@ Rows are counted as Postgres estimates them.`,
 		Example: `  evictrail schema status --capacity 50GiB
   evictrail schema status --keep-facts 30d --capacity 20GiB -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := r.check(); err != nil {
+			if err := r.checkFlags(); err != nil {
 				return err
 			}
 			if output != "table" && output != "json" {
-				return usagef("output %s: expected table or json", output)
+				return usageErrorf("output %s: expected table or json", output)
 			}
-			s, err := db.open(cmd.Context())
+			s, err := db.openStore(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -83,19 +83,19 @@ Rows are counted as Postgres estimates them.`,
 			}
 			told := schemaStatus{Version: status.Version, Expected: status.Expected}
 			if status.Version == status.Expected || status.Newer() {
-				storage, err := retention.Measure(cmd.Context(), s.DB, now())
+				storage, err := retention.Measure(cmd.Context(), s.DB, nowUTC())
 				if err != nil {
 					return err
 				}
-				told.tell(storage, r.retention(), int64(capacity))
+				told.setStorage(storage, r.newPolicy(), int64(capacity))
 			}
-			if err := told.print(cmd.OutOrStdout(), output); err != nil {
+			if err := told.printStatus(cmd.OutOrStdout(), output); err != nil {
 				return err
 			}
 			return status.Check()
 		},
 	}
-	db.add(cmd)
+	db.addFlags(cmd)
 	r.addKept(cmd)
 	cmd.Flags().Var(&capacity, "capacity", "room that the database has, in `bytes`, such as 50GiB: tells for how long it lasts")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "`format`: table or json")

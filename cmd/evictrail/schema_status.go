@@ -50,8 +50,8 @@ type nextDropStatus struct {
 	Bytes     int64     `json:"bytes"`
 }
 
-// tell takes in what lies in a database in which things are kept for so long, and that has so much room; 0: nobody said.
-func (s *schemaStatus) tell(in retention.Storage, r retention.Policy, capacity int64) {
+// setStorage takes in what lies in a database in which things are kept for so long, and that has so much room; 0: nobody said.
+func (s *schemaStatus) setStorage(in retention.Storage, r retention.Policy, capacity int64) {
 	facts, rows := in.BytesADay()
 	s.DatabaseBytes, s.FactBytes, s.FactsADay, s.BytesADay, s.DefaultFacts = in.Database, math.Round(in.FactBytes()), math.Round(in.FactsADay), int64(facts+rows), in.StrayFacts
 	if !in.FactsFrom.IsZero() {
@@ -83,8 +83,8 @@ func (s *schemaStatus) tell(in retention.Storage, r retention.Policy, capacity i
 	}
 }
 
-// print writes the status for people or programs.
-func (s *schemaStatus) print(out io.Writer, format string) error {
+// printStatus writes the status for people or programs.
+func (s *schemaStatus) printStatus(out io.Writer, format string) error {
 	if format == "json" {
 		return api.WriteJSON(out, s)
 	}
@@ -110,44 +110,44 @@ func (s *schemaStatus) print(out io.Writer, format string) error {
 		if p.From != nil {
 			from = p.From.Format(time.DateOnly)
 		}
-		line(p.Partition, from, p.To.Format(time.DateOnly), p.Facts, people(p.Bytes))
+		line(p.Partition, from, p.To.Format(time.DateOnly), p.Facts, formatBytes(p.Bytes))
 	}
 	line("events_default", "", "", s.DefaultFacts, "")
 	line()
 	line("CLASS", "ROWS", "SIZE")
 	for _, c := range s.Classes {
-		line(c.Class, c.Rows, people(c.Bytes))
+		line(c.Class, c.Rows, formatBytes(c.Bytes))
 	}
 	line()
-	line("size of the database:", people(s.DatabaseBytes))
-	line("facts a day:", fmt.Sprintf("%.0f, of %s each", s.FactsADay, people(int64(s.FactBytes))))
-	line("growth a day:", people(s.BytesADay))
+	line("size of the database:", formatBytes(s.DatabaseBytes))
+	line("facts a day:", fmt.Sprintf("%.0f, of %s each", s.FactsADay, formatBytes(int64(s.FactBytes))))
+	line("growth a day:", formatBytes(s.BytesADay))
 	switch {
 	case s.SettlesAtBytes != nil:
-		line("in the end:", "about "+people(*s.SettlesAtBytes)+" at the present rate")
+		line("in the end:", "about "+formatBytes(*s.SettlesAtBytes)+" at the present rate")
 	default:
 		line("in the end:", "it grows without end: some of it is kept for ever")
 	}
 	if s.NextDrop != nil {
-		line("dropped next:", fmt.Sprintf("%s on %s (%d facts, %s)", s.NextDrop.Partition, s.NextDrop.At.Format(time.DateOnly), s.NextDrop.Facts, people(s.NextDrop.Bytes)))
+		line("dropped next:", fmt.Sprintf("%s on %s (%d facts, %s)", s.NextDrop.Partition, s.NextDrop.At.Format(time.DateOnly), s.NextDrop.Facts, formatBytes(s.NextDrop.Bytes)))
 	}
-	line("days left:", s.left())
+	line("days left:", s.formatTimeLeft())
 	return w.Flush()
 }
 
-// left says for people for how long the room lasts.
-func (s *schemaStatus) left() string {
+// formatTimeLeft says for people for how long the room lasts.
+func (s *schemaStatus) formatTimeLeft() string {
 	switch {
 	case s.CapacityBytes == nil:
 		return "not known: say how much room there is with --capacity"
 	case s.DaysLeft == nil:
-		return "for ever at the present rate: " + people(*s.CapacityBytes) + " are enough"
+		return "for ever at the present rate: " + formatBytes(*s.CapacityBytes) + " are enough"
 	}
 	return fmt.Sprintf("%g at the present rate", *s.DaysLeft)
 }
 
-// people writes a number of bytes with three figures.
-func people(n int64) string {
+// formatBytes writes a number of bytes with three figures.
+func formatBytes(n int64) string {
 	value, unit := float64(n), 0
 	for ; value >= 1000 && unit < 4; unit++ {
 		value /= 1024

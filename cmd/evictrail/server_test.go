@@ -38,7 +38,7 @@ func TestServerAnswersAsTheDatabase(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t)
 	for _, name := range []string{"b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown", "k-blocked-slot"} {
-		play(t, url, name)
+		playBuiltin(t, url, name)
 	}
 	server := serveAPI(t, url)
 	const cluster = "b-dual-retry-loop-v1.8"
@@ -89,8 +89,8 @@ func TestServerAnswersAsTheDatabase(t *testing.T) {
 	for _, q := range questions {
 		t.Run(strings.Join(q, " "), func(t *testing.T) {
 			t.Parallel()
-			code, out, errs := run(t, append(q, "--database-url", url)...)
-			gotCode, gotOut, gotErrs := run(t, append(q, "--server", server)...)
+			code, out, errs := runCommand(t, append(q, "--database-url", url)...)
+			gotCode, gotOut, gotErrs := runCommand(t, append(q, "--server", server)...)
 			require.Equal(t, code, gotCode, gotErrs)
 			require.Equal(t, out, gotOut)
 			require.Equal(t, errs, gotErrs)
@@ -102,7 +102,7 @@ func TestServerAnswersAsTheDatabase(t *testing.T) {
 func TestServerListsWhatIsLarge(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t)
-	play(t, url, "c-node-drain")
+	playBuiltin(t, url, "c-node-drain")
 	execSQL(t, url, `UPDATE evictrail.events SET detail = jsonb_build_object('text', E'a\r\nb, "c"\r' || repeat('x', 300000)), evidence = E'\'=a\r\nb, "c"\r'
 		WHERE id IN (SELECT id FROM evictrail.events ORDER BY occurred_at LIMIT 100)`)
 	s, err := store.Open(t.Context(), url, "")
@@ -172,7 +172,7 @@ func TestWhomToAsk(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			code, out, stderr := run(t, append([]string{"timeline"}, c.args...)...)
+			code, out, stderr := runCommand(t, append([]string{"timeline"}, c.args...)...)
 			require.Equal(t, c.code, code, stderr)
 			require.Contains(t, stderr, c.says)
 			if c.code == exitFound {
@@ -188,14 +188,14 @@ func TestTheEnvironmentSaysWhomToAsk(t *testing.T) {
 	server := serveAPI(t, url)
 	t.Setenv("EVICTRAIL_SERVER", server)
 	t.Setenv("EVICTRAIL_DATABASE_URL", "")
-	code, _, stderr := run(t, "gaps")
+	code, _, stderr := runCommand(t, "gaps")
 	require.Equal(t, exitNotFound, code, stderr)
 	t.Setenv("EVICTRAIL_DATABASE_URL", "postgres://127.0.0.1:1/x")
-	_, _, stderr = run(t, "gaps")
+	_, _, stderr = runCommand(t, "gaps")
 	require.Contains(t, stderr, "database unavailable")
-	code, _, stderr = run(t, "gaps", "--server", server)
+	code, _, stderr = runCommand(t, "gaps", "--server", server)
 	require.Equal(t, exitNotFound, code, stderr)
-	code, _, stderr = run(t, "gaps", "--database-url", url)
+	code, _, stderr = runCommand(t, "gaps", "--database-url", url)
 	require.Equal(t, exitNotFound, code, stderr)
 }
 
@@ -203,8 +203,8 @@ func TestTheEnvironmentSaysWhomToAsk(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t)
-	play(t, url, "b-dual-retry-loop-v1.8")
-	play(t, url, "c-node-drain")
+	playBuiltin(t, url, "b-dual-retry-loop-v1.8")
+	playBuiltin(t, url, "c-node-drain")
 	server := serveAPI(t, url)
 	for _, c := range []struct {
 		name string
@@ -227,14 +227,14 @@ func TestCompletion(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for _, way := range []string{"--database-url=" + url, "--server=" + server} {
-				code, out, _ := run(t, append([]string{"__complete", c.typed[0], way}, c.typed[1:]...)...)
+				code, out, _ := runCommand(t, append([]string{"__complete", c.typed[0], way}, c.typed[1:]...)...)
 				require.Equal(t, exitFound, code)
 				require.Equal(t, strings.Join(append(c.want, ":4\n"), "\n"), out, way)
 			}
 		})
 	}
 	for _, way := range []string{"--database-url=postgres://127.0.0.1:1/x", "--server=http://127.0.0.1:1", "--server=x"} {
-		code, out, _ := run(t, "__complete", "why", way, "")
+		code, out, _ := runCommand(t, "__complete", "why", way, "")
 		require.Equal(t, exitFound, code)
 		require.Equal(t, "node\ta node, not a VM\n:4\n", out)
 	}
@@ -247,7 +247,7 @@ func TestCompletionEnds(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
 	t.Cleanup(func() { close(end); silent.Close() })
 	began := time.Now()
-	_, out, _ := run(t, "__complete", "why", "--server="+silent.URL, "")
+	_, out, _ := runCommand(t, "__complete", "why", "--server="+silent.URL, "")
 	require.Equal(t, "node\ta node, not a VM\n:4\n", out)
 	require.Less(t, time.Since(began), 10*time.Second)
 }
@@ -256,7 +256,7 @@ func TestCompletionEnds(t *testing.T) {
 func TestKubectlCompletes(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t)
-	play(t, url, "c-node-drain")
+	playBuiltin(t, url, "c-node-drain")
 	self, err := os.Executable()
 	require.NoError(t, err)
 	plugin := filepath.Join(t.TempDir(), "kubectl_complete-evictrail")

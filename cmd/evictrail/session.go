@@ -30,14 +30,14 @@ import (
 // logFlags say what is logged. Logs go to standard error.
 type logFlags struct{ level string }
 
-func (l *logFlags) add(cmd *cobra.Command, level string) {
+func (l *logFlags) addFlags(cmd *cobra.Command, level string) {
 	cmd.Flags().StringVar(&l.level, "log-level", level, "least `level` that is logged: debug, info, warn or error")
 }
 
-func (l *logFlags) logger(cmd *cobra.Command) (*slog.Logger, error) {
+func (l *logFlags) newLogger(cmd *cobra.Command) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.level)); err != nil {
-		return nil, usagef("log-level %q: expected debug, info, warn or error", l.level)
+		return nil, usageErrorf("log-level %q: expected debug, info, warn or error", l.level)
 	}
 	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})), nil
 }
@@ -60,16 +60,16 @@ type listenFlags struct {
 	serverTokens string   // where those for the API server itself are accepted, too
 }
 
-func (l *listenFlags) add(cmd *cobra.Command) {
+func (l *listenFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.listen, "listen", "127.0.0.1:8080", "`address` of the API, metrics, health and what is sent to us")
 	cmd.Flags().StringVar(&l.auth, "auth", "", "who may read: `kubernetes`: whom the cluster lets get VMs, those of their namespaces; none: everybody, also other hosts. Without it only this machine may")
 	cmd.Flags().StringArrayVar(&l.audiences, "auth-audience", []string{"evictrail"}, "with --auth=kubernetes: accept tokens made for this `audience`, as by kubectl create token --audience; may be repeated")
 	cmd.Flags().StringVar(&l.serverTokens, "auth-api-tokens", string(api.ServerTokensMetrics), "accept tokens made for the API server itself, which are of use elsewhere: `metrics`: from who scrapes /metrics; all: from everybody; none")
 }
 
-// bind takes the address, so that a taken port is an error before anything is started.
-func (l *listenFlags) bind(ctx context.Context, log *slog.Logger) (*service, error) {
-	if err := l.check(); err != nil {
+// bindAddress takes the address, so that a taken port is an error before anything is started.
+func (l *listenFlags) bindAddress(ctx context.Context, log *slog.Logger) (*service, error) {
+	if err := l.checkFlags(); err != nil {
 		return nil, err
 	}
 	var lc net.ListenConfig
@@ -77,25 +77,25 @@ func (l *listenFlags) bind(ctx context.Context, log *slog.Logger) (*service, err
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w: choose another address with --listen", l.listen, err)
 	}
-	s := &service{listener: listener, registry: prometheus.NewRegistry(), hosts: l.hosts(), log: log}
+	s := &service{listener: listener, registry: prometheus.NewRegistry(), hosts: l.listAllowedHosts(), log: log}
 	s.metrics = metrics.New(s.registry)
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), version.NewCollector("evictrail"))
 	return s, nil
 }
 
-// check refuses to serve a network without protection unless that is said aloud.
-func (l *listenFlags) check() error {
+// checkFlags refuses to serve a network without protection unless that is said aloud.
+func (l *listenFlags) checkFlags() error {
 	if _, _, err := net.SplitHostPort(l.listen); err != nil {
-		return usagef("listen %q: expected HOST:PORT, such as 127.0.0.1:8080", l.listen)
+		return usageErrorf("listen %q: expected HOST:PORT, such as 127.0.0.1:8080", l.listen)
 	}
 	if l.auth != "" && l.auth != authNone && l.auth != authKubernetes {
-		return usagef("auth %q: expected kubernetes or none", l.auth)
+		return usageErrorf("auth %q: expected kubernetes or none", l.auth)
 	}
 	if err := l.checkTokens(); err != nil {
 		return err
 	}
-	if !l.loopback() && l.auth == "" {
-		return usagef("listen %s: other hosts could read VM names there; listen on 127.0.0.1, or say --auth=kubernetes, or --auth=none", l.listen)
+	if !l.isLoopback() && l.auth == "" {
+		return usageErrorf("listen %s: other hosts could read VM names there; listen on 127.0.0.1, or say --auth=kubernetes, or --auth=none", l.listen)
 	}
 	return nil
 }
@@ -106,31 +106,31 @@ func (l *listenFlags) checkTokens() error {
 	case l.auth != authKubernetes:
 		return nil
 	case !slices.Contains(accepted, api.ServerTokens(l.serverTokens)):
-		return usagef("auth-api-tokens %q: expected metrics, all or none", l.serverTokens)
+		return usageErrorf("auth-api-tokens %q: expected metrics, all or none", l.serverTokens)
 	case slices.Contains(l.audiences, ""):
-		return usagef("auth-audience: it is empty; --auth-api-tokens=all accepts tokens that were made without --audience")
+		return usageErrorf("auth-audience: it is empty; --auth-api-tokens=all accepts tokens that were made without --audience")
 	}
 	return nil
 }
 
 // checkTLS refuses to have tokens sent over a network that anybody can read.
 func (l *listenFlags) checkTLS(f *tlsFlags) error {
-	if l.auth == authKubernetes && !l.loopback() && !f.enabled() {
-		return usagef("auth kubernetes: tokens would be sent in the clear; give --tls-cert-file and --tls-key-file")
+	if l.auth == authKubernetes && !l.isLoopback() && !f.isEnabled() {
+		return usageErrorf("auth kubernetes: tokens would be sent in the clear; give --tls-cert-file and --tls-key-file")
 	}
 	return nil
 }
 
-// host returns the host that we listen on; empty: all of them.
-func (l *listenFlags) host() string {
+// parseHost returns the host that we listen on; empty: all of them.
+func (l *listenFlags) parseHost() string {
 	host, _, _ := net.SplitHostPort(l.listen)
 	return host
 }
 
-// loopback reports whether only this machine can reach the address.
-func (l *listenFlags) loopback() bool {
-	ip := net.ParseIP(l.host())
-	return l.host() == "localhost" || ip != nil && ip.IsLoopback()
+// isLoopback reports whether only this machine can reach the address.
+func (l *listenFlags) isLoopback() bool {
+	ip := net.ParseIP(l.parseHost())
+	return l.parseHost() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // How many scrapes are answered at once, of all callers, and how long one may take: a Prometheus gives up after 10 s by default.
@@ -141,7 +141,7 @@ const (
 
 // Gather implements prometheus.Gatherer: the metrics of the service, and those of each cluster.
 func (s *service) Gather() ([]*dto.MetricFamily, error) {
-	return append(s.clusters.gatherers(), s.registry).Gather()
+	return append(s.clusters.listGatherers(), s.registry).Gather()
 }
 
 // clusterMetrics are metrics of several clusters in one process, told apart by the label cluster, as those of several processes are by the label of their target.
@@ -151,8 +151,8 @@ type clusterMetrics struct {
 	all prometheus.Gatherers
 }
 
-// add makes the metrics of a cluster.
-func (c *clusterMetrics) add(name string) *metrics.Metrics {
+// addCluster makes the metrics of a cluster.
+func (c *clusterMetrics) addCluster(name string) *metrics.Metrics {
 	registry := prometheus.NewRegistry()
 	m := metrics.New(prometheus.WrapRegistererWith(prometheus.Labels{"cluster": name}, registry))
 	c.mu.Lock()
@@ -161,7 +161,7 @@ func (c *clusterMetrics) add(name string) *metrics.Metrics {
 	return m
 }
 
-func (c *clusterMetrics) gatherers() prometheus.Gatherers {
+func (c *clusterMetrics) listGatherers() prometheus.Gatherers {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.all)
@@ -176,8 +176,8 @@ func (s *service) serve(ctx context.Context, status func(context.Context) trail.
 	more.Observe, more.Denied, more.Hosts = s.metrics.Answered, s.metrics.Refused, s.hosts
 	more.Failed = func(err error) { s.log.Warn("question not answered", "err", err) }
 	shed := newShedding(s.metrics.Shed, s.log)
-	more.Shed = shed.refused
-	return serveUntil(ctx, s.httpServer(more.Handler()), newFairListener(s.listener, shed.connection), s.log)
+	more.Shed = shed.shedRequest
+	return serveUntil(ctx, s.httpServer(more.Handler()), newFairListener(s.listener, shed.shedConnection), s.log)
 }
 
 // serveUntil serves until ctx ends.
@@ -218,9 +218,9 @@ func (s *service) httpServer(handler http.Handler) *http.Server {
 	}
 }
 
-// await tries until it succeeds, the error is not one to wait for, or ctx ends, with 1 s to 30 s between two attempts. An error that is the same as at the attempt
+// retryUntilAvailable tries until it succeeds, the error is not one to wait for, or ctx ends, with 1 s to 30 s between two attempts. An error that is the same as at the attempt
 // before is not logged again. The error is that of the last attempt.
-func await[T any](ctx context.Context, log *slog.Logger, message string, try func() (T, error), waitFor func(error) bool) (T, error) {
+func retryUntilAvailable[T any](ctx context.Context, log *slog.Logger, message string, try func() (T, error), waitFor func(error) bool) (T, error) {
 	const least, most = time.Second, 30 * time.Second
 	said := ""
 	for wait := least; ; wait = min(2*wait, most) {
@@ -240,11 +240,11 @@ func await[T any](ctx context.Context, log *slog.Logger, message string, try fun
 	}
 }
 
-// now is the clock of a live cluster.
-func now() time.Time { return time.Now().UTC() }
+// nowUTC is the clock of a live cluster.
+func nowUTC() time.Time { return time.Now().UTC() }
 
-// answering is what answers from a database until ctx ends: the web page, and the stream that keeps it up to date.
-func answering(ctx context.Context, s *store.Store, log *slog.Logger) api.Server {
+// newReadServer is what answers from a database until ctx ends: the web page, and the stream that keeps it up to date.
+func newReadServer(ctx context.Context, s *store.Store, log *slog.Logger) api.Server {
 	forPrograms, forPages := readersOf(s)
 	return api.Server{
 		Readers: forPrograms,

@@ -29,14 +29,14 @@ force now or, with --at, then. Exit status 3 when there are none.`,
   evictrail settings "kubevirt 1a2b3c, descheduler 4d5e6f" -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if q.output != "text" && q.output != "json" {
-				return usagef("output %q: expected text or json", q.output)
+				return usageErrorf("output %q: expected text or json", q.output)
 			}
 			at, err := parseTime("at", q.at, time.Now())
 			if err != nil {
 				return err
 			}
 			asked := trail.SettingsQuery{Cluster: q.cluster, Fingerprint: strings.Join(args, ""), At: at}
-			s, err := q.from.open(cmd.Context())
+			s, err := q.from.openReader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ force now or, with --at, then. Exit status 3 when there are none.`,
 			return writeSettings(cmd.OutOrStdout(), found)
 		},
 	}
-	q.add(cmd)
+	q.addFlags(cmd)
 	return cmd
 }
 
@@ -65,7 +65,7 @@ func writeSettings(out io.Writer, all []trail.SettingsInForce) error {
 		if i > 0 {
 			_, _ = fmt.Fprintln(out)
 		}
-		text := fmt.Sprintf("%s: %s\n%s\n%s\n", s.Cluster, s.Policy, settingsPeriod(s), wrap(s.Semantics))
+		text := fmt.Sprintf("%s: %s\n%s\n%s\n", s.Cluster, s.Policy, settingsPeriod(s), wrapParagraph(s.Semantics))
 		for _, part := range []struct {
 			name     string
 			settings any
@@ -112,7 +112,7 @@ func settingsPeriod(s trail.SettingsInForce) string {
 func restsText(r trail.Rests) string {
 	text := "\n"
 	if r.Policy != "" {
-		text += wrap("Settings in force: "+r.Policy+".") + "\n"
+		text += wrapParagraph("Settings in force: "+r.Policy+".") + "\n"
 	}
-	return text + wrap("Rules: "+r.Semantics) + "\n"
+	return text + wrapParagraph("Rules: "+r.Semantics) + "\n"
 }

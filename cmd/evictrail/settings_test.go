@@ -14,9 +14,9 @@ import (
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t)
-	play(t, url, "m-dual-retry-loop-with-cooldown")
+	playBuiltin(t, url, "m-dual-retry-loop-with-cooldown")
 	ask := func(want int, args ...string) (out, stderr string) {
-		code, out, stderr := run(t, append(args, "--database-url", url)...)
+		code, out, stderr := runCommand(t, append(args, "--database-url", url)...)
 		require.Equal(t, want, code, "%v: %s", args, stderr)
 		return out, stderr
 	}
@@ -50,7 +50,7 @@ func TestSettings(t *testing.T) {
 // vmOfLoop returns the VM of a loop that was recorded.
 func vmOfLoop(t *testing.T, url string) string {
 	t.Helper()
-	found := rows[struct{ Namespace, VMI string }](t, url, "SELECT namespace, vmi FROM evictrail_v1.loops WHERE vmi IS NOT NULL LIMIT 1")
+	found := queryRows[struct{ Namespace, VMI string }](t, url, "SELECT namespace, vmi FROM evictrail_v1.loops WHERE vmi IS NOT NULL LIMIT 1")
 	require.NotEmpty(t, found)
 	return found[0].Namespace + "/" + found[0].VMI
 }

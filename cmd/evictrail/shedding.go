@@ -27,8 +27,8 @@ func newShedding(count func(cause string), log *slog.Logger) *shedding {
 	return &shedding{count: count, log: log, said: map[[2]string]time.Time{}}
 }
 
-// refused records that a caller, "user NAME" or "host ADDRESS", was not answered, or not to the end.
-func (s *shedding) refused(cause, caller string) {
+// shedRequest records that a caller, "user NAME" or "host ADDRESS", was not answered, or not to the end.
+func (s *shedding) shedRequest(cause, caller string) {
 	s.count(cause)
 	kind, _, _ := strings.Cut(caller, " ")
 	s.mu.Lock()
@@ -41,7 +41,7 @@ func (s *shedding) refused(cause, caller string) {
 	s.log.Warn("more is asked than is answered", "cause", cause, "caller", caller, "metric", metrics.HTTPShedTotal)
 }
 
-// connection records that a connection of a host was refused, or made room.
-func (s *shedding) connection(from netip.Addr) {
-	s.refused(metrics.ShedConnections, "host "+from.String())
+// shedConnection records that a connection of a host was refused, or made room.
+func (s *shedding) shedConnection(from netip.Addr) {
+	s.shedRequest(metrics.ShedConnections, "host "+from.String())
 }

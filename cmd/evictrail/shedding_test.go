@@ -24,11 +24,11 @@ func TestWhatIsShedIsLoggedOnce(t *testing.T) {
 		s := newShedding(func(cause string) { counted[cause]++ }, slog.New(slog.NewTextHandler(&log, nil)))
 		flood := func() {
 			for range 100 {
-				s.refused(api.ShedShare, "user mallory")
-				s.refused(api.ShedShare, "user eve")
-				s.refused(api.ShedShare, "host 10.0.0.1/32")
-				s.refused(api.ShedSlow, "user mallory")
-				s.connection(netip.MustParseAddr("10.0.0.1"))
+				s.shedRequest(api.ShedShare, "user mallory")
+				s.shedRequest(api.ShedShare, "user eve")
+				s.shedRequest(api.ShedShare, "host 10.0.0.1/32")
+				s.shedRequest(api.ShedSlow, "user mallory")
+				s.shedConnection(netip.MustParseAddr("10.0.0.1"))
 			}
 		}
 		flood()

@@ -26,7 +26,7 @@ type spoolFlags struct {
 // leastSpool is room for some thousand facts: less would be filling up all the time.
 const leastSpool = 16 << 20
 
-func (f *spoolFlags) add(cmd *cobra.Command) {
+func (f *spoolFlags) addFlags(cmd *cobra.Command) {
 	f.size = spool.DefaultSize
 	addSpoolDir(cmd, &f.dir)
 	cmd.Flags().Var(&f.size, "spool-size", "at most so many `bytes` of facts wait, such as 512MiB or 20GiB; their files may be an eighth larger, and hold the states of objects beside")
@@ -38,20 +38,20 @@ func addSpoolDir(cmd *cobra.Command, dir *string) {
 	_ = cmd.MarkFlagDirname("spool-dir")
 }
 
-func (f *spoolFlags) check() error {
+func (f *spoolFlags) checkFlags() error {
 	if f.dir == "" {
-		return usagef("spool-dir: must not be empty")
+		return usageErrorf("spool-dir: must not be empty")
 	}
 	if f.size < leastSpool {
-		return usagef("spool-size %s: expected at least %s", f.size, byteSize(leastSpool))
+		return usageErrorf("spool-size %s: expected at least %s", f.size, byteSize(leastSpool))
 	}
 	return nil
 }
 
-// open opens the spool of a cluster.
-func (f *spoolFlags) open(cluster string, m *metrics.Metrics, log *slog.Logger) (*spool.Spool, error) {
+// openSpool opens the spool of a cluster.
+func (f *spoolFlags) openSpool(cluster string, m *metrics.Metrics, log *slog.Logger) (*spool.Spool, error) {
 	s, err := spool.Open(spool.Options{
-		Dir: f.dir, Cluster: cluster, Size: int64(f.size), Log: log, Clock: now,
+		Dir: f.dir, Cluster: cluster, Size: int64(f.size), Log: log, Clock: nowUTC,
 		Lost: func(kind trail.Kind, cause spool.Cause, n int) {
 			m.Lost.WithLabelValues(string(kind), string(cause)).Add(float64(n))
 		},

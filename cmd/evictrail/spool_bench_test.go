@@ -32,8 +32,8 @@ func BenchmarkOneFact(b *testing.B) {
 		name := fmt.Sprint("db-", version)             // each of a VM of its own, so that there is no more to derive each time
 		namespace := fmt.Sprint("shop-", version/1000) // few of each namespace: an hour's Events of one are bounded
 		return tr.Observe(tracker.KubeEventObservation{
-			Seen: tracker.Seen{At: now()}, Meta: tracker.Meta{UID: name, Namespace: namespace, Name: name, ResourceVersion: fmt.Sprint(version)},
-			About: tracker.Involved{Kind: string(trail.ObjectVMI), Namespace: namespace, Name: name, UID: "u-" + name}, Reason: "SyncFailed", Count: 1, LastAt: now(),
+			Seen: tracker.Seen{At: nowUTC()}, Meta: tracker.Meta{UID: name, Namespace: namespace, Name: name, ResourceVersion: fmt.Sprint(version)},
+			About: tracker.Involved{Kind: string(trail.ObjectVMI), Namespace: namespace, Name: name, UID: "u-" + name}, Reason: "SyncFailed", Count: 1, LastAt: nowUTC(),
 		})
 	}
 	b.Run("straight", func(b *testing.B) {
@@ -43,9 +43,9 @@ func BenchmarkOneFact(b *testing.B) {
 		}
 	})
 	b.Run("spool", func(b *testing.B) {
-		s, err := spool.Open(spool.Options{Dir: b.TempDir(), Cluster: "c1", Size: 1 << 30, Log: slog.New(slog.DiscardHandler), Clock: now})
+		s, err := spool.Open(spool.Options{Dir: b.TempDir(), Cluster: "c1", Size: 1 << 30, Log: slog.New(slog.DiscardHandler), Clock: nowUTC})
 		require.NoError(b, err)
-		storing := collector.Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: now}
+		storing := collector.Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: nowUTC}
 		stopping, done := make(chan struct{}), make(chan struct{})
 		go func() { storing.Drain(b.Context(), s, stopping); close(done) }()
 		var kept time.Duration

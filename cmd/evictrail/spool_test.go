@@ -60,30 +60,30 @@ func clusterAt(t *testing.T, name string, line func(lines int) int) (kubeconfig 
 	return writeKubeconfig(t, cluster.URL), further
 }
 
-func half(lines int) int { return lines / 2 }
-func all(lines int) int  { return lines }
+func countHalfLines(lines int) int { return lines / 2 }
+func countAllLines(lines int) int  { return lines }
 
 // TestRunWithoutItsDatabase starts before there is a database, restarts without one, and stores everything once when it comes.
 func TestRunWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
-	kubeconfig, further := clusterAt(t, "k-blocked-slot", half)
+	kubeconfig, further := clusterAt(t, "k-blocked-slot", countHalfLines)
 	url, made := lateDatabase(t)
 	dir := t.TempDir()
 	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", dir}
 	spooled := func(s runningService) bool {
-		return strings.Contains(s.get(t, "/readyz"), "is spooled and not stored: ")
+		return strings.Contains(s.getBody(t, "/readyz"), "is spooled and not stored: ")
 	}
 
 	first := startNoted(t, args)
 	require.Eventually(t, func() bool { return spooled(first) }, 2*time.Minute, 20*time.Millisecond)
-	require.Contains(t, first.get(t, "/readyz"), "create the database first")
-	require.Eventually(t, func() bool { return !strings.Contains(first.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 2*time.Minute, 50*time.Millisecond)
-	require.Contains(t, first.get(t, "/metrics"), "\nevictrail_spool_writable 1\n")
-	code, _, _ := run(t, append([]string{"doctor"}, args[1:]...)...)
+	require.Contains(t, first.getBody(t, "/readyz"), "create the database first")
+	require.Eventually(t, func() bool { return !strings.Contains(first.getBody(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 2*time.Minute, 50*time.Millisecond)
+	require.Contains(t, first.getBody(t, "/metrics"), "\nevictrail_spool_writable 1\n")
+	code, _, _ := runCommand(t, append([]string{"doctor"}, args[1:]...)...)
 	require.Equal(t, exitError, code, "the database is away")
 	require.Equal(t, exitFound, first.stop())
-	further(all)
-	_, found, _ := run(t, append([]string{"doctor"}, args[1:]...)...)
+	further(countAllLines)
+	_, found, _ := runCommand(t, append([]string{"doctor"}, args[1:]...)...)
 	require.Regexp(t, `warn  spool .* [0-9]+ facts wait for the database, the oldest since `, found)
 
 	second := startNoted(t, args)
@@ -92,32 +92,32 @@ func TestRunWithoutItsDatabase(t *testing.T) {
 
 	third := startNoted(t, args)
 	made()
-	require.Eventually(t, func() bool { return third.get(t, "/readyz") == "ok\n" }, 2*time.Minute, 50*time.Millisecond)
-	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 2 }, 2*time.Minute, 50*time.Millisecond, "the times between the three")
-	require.Eventually(t, func() bool { return strings.Contains(third.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 2*time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return third.getBody(t, "/readyz") == "ok\n" }, 2*time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(readPublicViews(t, url)["gaps"]) == 2 }, 2*time.Minute, 50*time.Millisecond, "the times between the three")
+	require.Eventually(t, func() bool { return strings.Contains(third.getBody(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, exitFound, third.stop())
-	for _, gap := range everything(t, url)["gaps"] {
+	for _, gap := range readPublicViews(t, url)["gaps"] {
 		require.Contains(t, gap, `"not_running"`)
 	}
 	undisturbed := storetest.NewURL(t)
-	again, furtherAgain := clusterAt(t, "k-blocked-slot", half)
+	again, furtherAgain := clusterAt(t, "k-blocked-slot", countHalfLines)
 	calm := []string{"run", "--kubeconfig", again, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", undisturbed, "--spool-dir", t.TempDir()}
 	require.Equal(t, exitFound, startRun(t, calm, nil).stop())
-	furtherAgain(all)
+	furtherAgain(countAllLines)
 	require.Equal(t, exitFound, startRun(t, calm, nil).stop())
-	require.Equal(t, whats(t, undisturbed), whats(t, url), "each once, and nothing else")
+	require.Equal(t, queryRecordedEvents(t, undisturbed), queryRecordedEvents(t, url), "each once, and nothing else")
 
-	require.Len(t, everything(t, url)["gaps"], 2)
+	require.Len(t, readPublicViews(t, url)["gaps"], 2)
 	fourth := startRun(t, args, nil)
-	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 3 }, 2*time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(readPublicViews(t, url)["gaps"]) == 3 }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, exitFound, fourth.stop())
-	require.Equal(t, whats(t, undisturbed), whats(t, url))
+	require.Equal(t, queryRecordedEvents(t, undisturbed), queryRecordedEvents(t, url))
 }
 
-// whats returns what is recorded of each object, but when it was seen: a restart sees some of it later.
-func whats(t *testing.T, url string) []map[string]any {
+// queryRecordedEvents returns what is recorded of each object, but when it was seen: a restart sees some of it later.
+func queryRecordedEvents(t *testing.T, url string) []map[string]any {
 	t.Helper()
-	return rows[map[string]any](t, url, `
+	return queryRows[map[string]any](t, url, `
 SELECT subject, kind, object_uid, what, value
 FROM evictrail.events
 WHERE object_kind <> 'Source'
@@ -137,22 +137,22 @@ func startNoted(t *testing.T, args []string) runningService {
 // comes back, and the time since it last heard of us is a gap.
 func TestRunWithALostSpool(t *testing.T) {
 	t.Parallel()
-	kubeconfig, further := clusterAt(t, "b2-dual-retry-same-vm", half)
+	kubeconfig, further := clusterAt(t, "b2-dual-retry-same-vm", countHalfLines)
 	url := storetest.NewURL(t)
 	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url}
 	require.Equal(t, exitFound, startRun(t, args, nil).stop())
 	open := len(openOf(t, url))
 	require.Positive(t, open, "something is open in the middle of the recording")
-	further(all)
+	further(countAllLines)
 
-	allow := forbid(t, url)
+	allow := forbidConnections(t, url)
 	log, stop := startUnready(t, args)
 	s := runningService{base: "http://" + address.FindStringSubmatch(log.String())[1], client: http.DefaultClient, stop: stop}
-	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/readyz"), "spooled and not stored: ") }, 2*time.Minute, 20*time.Millisecond, log)
+	require.Eventually(t, func() bool { return strings.Contains(s.getBody(t, "/readyz"), "spooled and not stored: ") }, 2*time.Minute, 20*time.Millisecond, log)
 	allow()
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "cluster is listed anew") }, 2*time.Minute, 50*time.Millisecond, log)
-	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 1 }, 2*time.Minute, 50*time.Millisecond, log)
-	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 2*time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(readPublicViews(t, url)["gaps"]) == 1 }, 2*time.Minute, 50*time.Millisecond, log)
+	require.Eventually(t, func() bool { return s.getBody(t, "/readyz") == "ok\n" }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, exitFound, stop())
 	require.Equal(t, 1, strings.Count(log.String(), "cluster is listed anew"), log)
 
@@ -165,15 +165,15 @@ func TestRunWithALostSpool(t *testing.T) {
 // openOf returns what is open: guests, evacuations, migrations, by what tells them apart.
 func openOf(t *testing.T, url string) []map[string]any {
 	t.Helper()
-	return rows[map[string]any](t, url, `
+	return queryRows[map[string]any](t, url, `
 SELECT 'guest' AS what, vmi, node FROM evictrail.placements WHERE to_at IS NULL
 UNION ALL SELECT 'evacuation', vmi, node FROM evictrail.evacuations WHERE ended_at IS NULL
 UNION ALL SELECT 'migration', vmi, migration_uid FROM evictrail.migrations WHERE finished_at IS NULL
 ORDER BY 1, 2, 3`)
 }
 
-// forbid keeps everybody out of a database until allow is called.
-func forbid(t *testing.T, url string) (allow func()) {
+// forbidConnections keeps everybody out of a database until allow is called.
+func forbidConnections(t *testing.T, url string) (allow func()) {
 	t.Helper()
 	admin := strings.Replace(url, nameOfDatabase(t, url), "postgres", 1)
 	name := nameOfDatabase(t, url)
@@ -192,7 +192,7 @@ func nameOfDatabase(t *testing.T, url string) string {
 // TestRunKilledWithoutItsDatabase kills evictrail while its database is away: what was spooled is stored by the next.
 func TestRunKilledWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
-	kubeconfig, _ := clusterAt(t, "b2-dual-retry-same-vm", all)
+	kubeconfig, _ := clusterAt(t, "b2-dual-retry-same-vm", countAllLines)
 	url, made := lateDatabase(t)
 	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir()}
 	self, err := os.Executable()
@@ -208,30 +208,30 @@ func TestRunKilledWithoutItsDatabase(t *testing.T) {
 	}
 	made()
 	s := startRun(t, args, nil)
-	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 2*time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.getBody(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, exitFound, s.stop())
 	calm := storetest.NewURL(t)
 	require.Equal(t, exitFound, startRun(t, append(append([]string{}, args[:7]...), "--database-url", calm), nil).stop())
 	require.Equal(t, openOf(t, calm), openOf(t, url))
-	require.Equal(t, whats(t, calm), whats(t, url))
+	require.Equal(t, queryRecordedEvents(t, calm), queryRecordedEvents(t, url))
 }
 
 // TestRunWithABrokenSpoolDirectory wants facts to go straight to the database, and that to be said.
 func TestRunWithABrokenSpoolDirectory(t *testing.T) {
 	t.Parallel()
-	kubeconfig, _ := clusterAt(t, "k-blocked-slot", all)
+	kubeconfig, _ := clusterAt(t, "k-blocked-slot", countAllLines)
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	url := storetest.NewURL(t)
 	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", file}
 	s := startNoted(t, args)
-	require.Contains(t, s.get(t, "/readyz"), "facts go straight to the database")
-	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_spool_writable 0\n") }, 2*time.Minute, 50*time.Millisecond)
+	require.Contains(t, s.getBody(t, "/readyz"), "facts go straight to the database")
+	require.Eventually(t, func() bool { return strings.Contains(s.getBody(t, "/metrics"), "\nevictrail_spool_writable 0\n") }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, exitFound, s.stop())
 	calm := storetest.NewURL(t)
 	require.Equal(t, exitFound, startRun(t, append(append([]string{}, args[:7]...), "--database-url", calm), nil).stop())
-	require.Equal(t, whats(t, calm), whats(t, url))
-	_, found, _ := run(t, append([]string{"doctor"}, args[1:]...)...)
+	require.Equal(t, queryRecordedEvents(t, calm), queryRecordedEvents(t, url))
+	_, found, _ := runCommand(t, append([]string{"doctor"}, args[1:]...)...)
 	require.Regexp(t, `fail  spool .*not a directory`, found)
 }
 
@@ -256,7 +256,7 @@ func TestSpoolFlags(t *testing.T) {
 			f := spoolFlags{dir: "d"}
 			err := f.size.Set(c.value)
 			if err == nil {
-				err = f.check()
+				err = f.checkFlags()
 			}
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
@@ -266,20 +266,20 @@ func TestSpoolFlags(t *testing.T) {
 			require.Equal(t, c.want, int64(f.size))
 		})
 	}
-	_, out, _ := run(t, "run", "--help")
+	_, out, _ := runCommand(t, "run", "--help")
 	require.Contains(t, out, "(default 4GiB)")
 }
 
 // TestOneRunPerSpool names the file that another process has.
 func TestOneRunPerSpool(t *testing.T) {
 	t.Parallel()
-	kubeconfig, _ := clusterAt(t, "k-blocked-slot", all)
+	kubeconfig, _ := clusterAt(t, "k-blocked-slot", countAllLines)
 	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", storetest.NewURL(t), "--spool-dir", t.TempDir()}
 	startRun(t, args, nil)
 	log := &lockedBuilder{}
-	require.Equal(t, exitError, execute(t.Context(), args, io.Discard, log))
+	require.Equal(t, exitError, executeCommand(t.Context(), args, io.Discard, log))
 	require.Contains(t, log.String(), filepath.Join(args[len(args)-1], "c1.queue")+": in use by another evictrail: stop that one")
-	_, found, _ := run(t, append([]string{"doctor"}, args[1:]...)...)
+	_, found, _ := runCommand(t, append([]string{"doctor"}, args[1:]...)...)
 	require.Regexp(t, `ok    spool .* a running evictrail has it`, found)
 }
 
@@ -288,41 +288,41 @@ func TestOneRunPerSpool(t *testing.T) {
 func TestRunThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	const name = "c-node-drain"
-	kubeconfig, further := clusterAt(t, name, half)
+	kubeconfig, further := clusterAt(t, name, countHalfLines)
 	url := storetest.NewURL(t)
 	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url}
 	s := startRun(t, args, nil)
-	allow := forbid(t, url)
-	further(all)
+	allow := forbidConnections(t, url)
+	further(countAllLines)
 	began := time.Now()
-	code, body := s.post(t, "/audit", auditLog(t, name))
+	code, body := s.postBody(t, "/audit", auditLog(t, name))
 	require.Equal(t, http.StatusOK, code, body)
 	t.Logf("the audit log was taken in within %s", time.Since(began))
 	waits := regexp.MustCompile(`spooled and not stored: [0-9]+ facts, the oldest since `)
-	require.Eventually(t, func() bool { return waits.MatchString(s.get(t, "/readyz")) }, 2*time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return waits.MatchString(s.getBody(t, "/readyz")) }, 2*time.Minute, 50*time.Millisecond)
 	require.True(t, s.isReady(t), "audit events are to be sent here all the same")
 
-	calmConfig, calmFurther := clusterAt(t, name, half)
+	calmConfig, calmFurther := clusterAt(t, name, countHalfLines)
 	calmURL := storetest.NewURL(t)
 	calm := startRun(t, []string{"run", "--kubeconfig", calmConfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", calmURL}, nil)
-	calmFurther(all)
-	code, body = calm.post(t, "/audit", auditLog(t, name))
+	calmFurther(countAllLines)
+	code, body = calm.postBody(t, "/audit", auditLog(t, name))
 	require.Equal(t, http.StatusOK, code, body)
 	allow()
 	const most = 150 // facts, of nearly 200: so many are there when all is in
 	require.Eventually(t, func() bool {
-		there, here := whats(t, calmURL), whats(t, url)
+		there, here := queryRecordedEvents(t, calmURL), queryRecordedEvents(t, url)
 		return len(there) > most && reflect.DeepEqual(there, here)
 	}, 40*time.Second, 100*time.Millisecond)
 	require.Eventually(t, func() bool {
-		return strings.Contains(s.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") && s.get(t, "/readyz") == "ok\n"
+		return strings.Contains(s.getBody(t, "/metrics"), "\nevictrail_spool_facts 0\n") && s.getBody(t, "/readyz") == "ok\n"
 	}, 30*time.Second, 50*time.Millisecond)
 	require.Equal(t, exitFound, s.stop())
 	require.Equal(t, exitFound, calm.stop())
-	require.Equal(t, whats(t, calmURL), whats(t, url))
-	require.Empty(t, everything(t, url)["gaps"])
+	require.Equal(t, queryRecordedEvents(t, calmURL), queryRecordedEvents(t, url))
+	require.Empty(t, readPublicViews(t, url)["gaps"])
 	derived := func(url string) []map[string]any {
-		return rows[map[string]any](t, url, `
+		return queryRows[map[string]any](t, url, `
 SELECT vmi, outcome, attempts, failed_attempts, requester_class FROM evictrail_v1.evacuations ORDER BY vmi, marked_at`)
 	}
 	require.Equal(t, derived(calmURL), derived(url))

@@ -30,15 +30,15 @@ type writeLog struct {
 	due     time.Time // when the first one was to be made; zero: not yet
 }
 
-// begin notes that a write is sent.
-func (l *writeLog) begin(at time.Time) {
+// beginWrite notes that a write is sent.
+func (l *writeLog) beginWrite(at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.begun = at
 }
 
-// end notes how the write went that was sent last. One that the database refuses was answered.
-func (l *writeLog) end(at time.Time, err error) {
+// endWrite notes how the write went that was sent last. One that the database refuses was answered.
+func (l *writeLog) endWrite(at time.Time, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.begun = time.Time{}
@@ -51,8 +51,8 @@ func (l *writeLog) end(at time.Time, err error) {
 	}
 }
 
-// signs returns how writes go at a time.
-func (l *writeLog) signs(at time.Time) trail.WriteSigns {
+// snapshotSigns returns how writes go at a time.
+func (l *writeLog) snapshotSigns(at time.Time) trail.WriteSigns {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -64,15 +64,15 @@ func (l *writeLog) signs(at time.Time) trail.WriteSigns {
 	return trail.WriteSigns{}
 }
 
-// expect notes that the first write is due.
-func (l *writeLog) expect(at time.Time) {
+// expectWrite notes that the first write is due.
+func (l *writeLog) expectWrite(at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.due = at
 }
 
-// overdue reports since when a first write has been due that was not answered yet.
-func (l *writeLog) overdue() (since time.Time, is bool) {
+// checkOverdue reports since when a first write has been due that was not answered yet.
+func (l *writeLog) checkOverdue() (since time.Time, is bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.due, !l.due.IsZero() && !l.worked
@@ -86,27 +86,27 @@ type notedSink struct {
 
 // Append implements collector.Sink.
 func (s notedSink) Append(ctx context.Context, facts []trail.Fact) (trail.News, error) {
-	s.log.begin(now())
+	s.log.beginWrite(nowUTC())
 	news, err := s.Sink.Append(ctx, facts)
-	s.log.end(now(), err)
+	s.log.endWrite(nowUTC(), err)
 	return news, err
 }
 
 // Alive implements collector.Sink.
 func (s notedSink) Alive(ctx context.Context, at time.Time, watching []trail.Watching) error {
-	s.log.begin(now())
+	s.log.beginWrite(nowUTC())
 	err := s.Sink.Alive(ctx, at, watching)
-	s.log.end(now(), err)
+	s.log.endWrite(nowUTC(), err)
 	return err
 }
 
-// signs returns what this process knows of its own recording at a time.
-func (r *recorder) signs(at time.Time) trail.ReplicaSigns {
-	s := trail.ReplicaSigns{Replica: r.f.leader.replica, StartedAt: r.started, Leader: r.leading.signs(at), Writes: r.stores.signs(at)}
-	if asked := r.reports.signs(at); s.Writes.FailingSince.IsZero() || !asked.FailingSince.IsZero() && asked.FailingSince.Before(s.Writes.FailingSince) {
+// collectSigns returns what this process knows of its own recording at a time.
+func (r *recorder) collectSigns(at time.Time) trail.ReplicaSigns {
+	s := trail.ReplicaSigns{Replica: r.f.leader.replica, StartedAt: r.started, Leader: r.leading.snapshotSigns(at), Writes: r.stores.snapshotSigns(at)}
+	if asked := r.reports.snapshotSigns(at); s.Writes.FailingSince.IsZero() || !asked.FailingSince.IsZero() && asked.FailingSince.Before(s.Writes.FailingSince) {
 		s.Writes = asked
 	}
-	if since, is := r.reports.overdue(); is {
+	if since, is := r.reports.checkOverdue(); is {
 		s.Writes.FailingSince, s.Writes.Never, s.Writes.Cause = since, true, cmp.Or(s.Writes.Cause, "it does not answer")
 	}
 	if spooled := r.spool.Load(); spooled != nil {
@@ -119,7 +119,7 @@ func (r *recorder) signs(at time.Time) trail.ReplicaSigns {
 	switch c := r.watching.Load(); {
 	case c != nil:
 		s.Watches = c.Watches()
-	case r.watching.cluster() == "":
+	case r.watching.currentCluster() == "":
 		s.ClusterProblem = "its API server does not answer, or does not allow get on the namespace kube-system. Allow it, or name the cluster with --cluster"
 	default:
 		s.ClusterProblem = errNoCluster.Error()
@@ -127,29 +127,29 @@ func (r *recorder) signs(at time.Time) trail.ReplicaSigns {
 	return s
 }
 
-// status judges how it stands with the recording of our cluster: by what this process knows now, and by what the other replicas said last.
-func (r *recorder) status(context.Context) trail.RecorderStatus {
-	at := now()
-	return r.overlay(r.others.Load(), at).Status(at)
+// evaluateStatus judges how it stands with the recording of our cluster: by what this process knows now, and by what the other replicas said last.
+func (r *recorder) evaluateStatus(context.Context) trail.RecorderStatus {
+	at := nowUTC()
+	return r.overlaySigns(r.others.Load(), at).Status(at)
 }
 
 // overlayRead implements read.Overlay. A recorder that does not know its cluster yet has a place of its own, without a name.
 func (r *recorder) overlayRead(signs []trail.ClusterSigns, named string) []trail.ClusterSigns {
-	own := r.watching.cluster()
+	own := r.watching.currentCluster()
 	i, known := slices.BinarySearchFunc(signs, own, func(s trail.ClusterSigns, name string) int { return strings.Compare(s.Cluster, name) })
 	switch {
 	case known:
-		signs[i] = r.overlay(&signs[i], now())
+		signs[i] = r.overlaySigns(&signs[i], nowUTC())
 	case named == "" || named == own:
-		signs = slices.Insert(signs, i, r.overlay(nil, now()))
+		signs = slices.Insert(signs, i, r.overlaySigns(nil, nowUTC()))
 	}
 	return signs
 }
 
-// overlay puts what this process knows now in the place of what it reported last.
-func (r *recorder) overlay(read *trail.ClusterSigns, at time.Time) trail.ClusterSigns {
-	own := r.signs(at).Report(at)
-	signs := trail.ClusterSigns{Cluster: r.watching.cluster()}
+// overlaySigns puts what this process knows now in the place of what it reported last.
+func (r *recorder) overlaySigns(read *trail.ClusterSigns, at time.Time) trail.ClusterSigns {
+	own := r.collectSigns(at).Report(at)
+	signs := trail.ClusterSigns{Cluster: r.watching.currentCluster()}
 	if read != nil {
 		signs = *read
 	}
@@ -163,16 +163,16 @@ func (r *recorder) overlay(read *trail.ClusterSigns, at time.Time) trail.Cluster
 	return signs
 }
 
-// report tells the others how it stands with our recording, reads what they tell, and shows both as metrics, until ctx ends. It is a write
+// reportStatus tells the others how it stands with our recording, reads what they tell, and shows both as metrics, until ctx ends. It is a write
 // like others, so that a database that takes none is noticed while nothing happens in the cluster.
-func (r *recorder) report(ctx context.Context) {
-	r.reports.expect(now())
+func (r *recorder) reportStatus(ctx context.Context) {
+	r.reports.expectWrite(nowUTC())
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {
 		r.reportOnce(ctx)
-		r.config.Metrics.SetRecorder(r.status(ctx))
-		r.config.Metrics.SetLeader(r.leading.signs(now()), now())
+		r.config.Metrics.SetRecorder(r.evaluateStatus(ctx))
+		r.config.Metrics.SetLeader(r.leading.snapshotSigns(nowUTC()), nowUTC())
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -184,12 +184,12 @@ func (r *recorder) report(ctx context.Context) {
 func (r *recorder) reportOnce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
-	began := now()
-	err := r.reach(ctx)
+	began := nowUTC()
+	err := r.checkDatabase(ctx)
 	if err == nil {
-		err = r.sink.Report(ctx, r.signs(began).Report(began))
+		err = r.sink.Report(ctx, r.collectSigns(began).Report(began))
 	}
-	r.reports.end(began, err)
+	r.reports.endWrite(began, err)
 	if read, err := r.db.Signs(ctx, r.cluster); err == nil && len(read) > 0 {
 		r.others.Store(&read[0])
 	}

@@ -36,7 +36,7 @@ func spoiledCluster(t *testing.T, spoil func(w http.ResponseWriter, r *http.Requ
 		server.Release(i)
 	}
 	c := &spoiled{}
-	c.set(spoil)
+	c.setSpoiler(spoil)
 	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if spoil := *c.spoil.Load(); !spoil(w, r) {
 			server.ServeHTTP(w, r)
@@ -47,13 +47,15 @@ func spoiledCluster(t *testing.T, spoil func(w http.ResponseWriter, r *http.Requ
 	return c
 }
 
-func (c *spoiled) set(spoil func(w http.ResponseWriter, r *http.Request) bool) { c.spoil.Store(&spoil) }
+func (c *spoiled) setSpoiler(spoil func(w http.ResponseWriter, r *http.Request) bool) {
+	c.spoil.Store(&spoil)
+}
 
-// harmless spoils nothing.
-func harmless(http.ResponseWriter, *http.Request) bool { return false }
+// spoilNothing spoils nothing.
+func spoilNothing(http.ResponseWriter, *http.Request) bool { return false }
 
-// refused answers requests whose path has a part as an API server does that allows nothing.
-func refused(part string) func(w http.ResponseWriter, r *http.Request) bool {
+// refusePath answers requests whose path has a part as an API server does that allows nothing.
+func refusePath(part string) func(w http.ResponseWriter, r *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, part) {
 			return false
@@ -65,8 +67,8 @@ func refused(part string) func(w http.ResponseWriter, r *http.Request) bool {
 	}
 }
 
-// garbage answers watches as a broken proxy does.
-func garbage(w http.ResponseWriter, r *http.Request) bool {
+// serveGarbage answers watches as a broken proxy does.
+func serveGarbage(w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Query().Get("watch") == "" {
 		return false
 	}
@@ -91,12 +93,12 @@ func saysState(t *testing.T, s runningService, state trail.RecorderState, why st
 	var code int
 	var body string
 	require.Eventually(t, func() bool {
-		code, body = s.do(t, http.MethodGet, "/readyz", "")
+		code, body = s.doRequest(t, http.MethodGet, "/readyz", "")
 		return strings.HasPrefix(body, string(state)+" since ") && strings.Contains(body, why)
 	}, saidWithin, 100*time.Millisecond, "/readyz: %s", deferred(func() string { return body }))
 	require.Equal(t, status, code, body)
 	series := fmt.Sprintf(`evictrail_recorder_state{state="%s"} 1`, state)
-	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), series) }, saidWithin, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.getBody(t, "/metrics"), series) }, saidWithin, 100*time.Millisecond)
 }
 
 // deferred is a text that is made when it is written.
@@ -107,40 +109,40 @@ func (d deferred) String() string { return d() }
 // TestStateBlind wants an evictrail whose API server refuses everything to say so everywhere, and to take it back when it can see.
 func TestStateBlind(t *testing.T) {
 	t.Parallel()
-	cluster, url := spoiledCluster(t, refused("/")), storetest.NewURL(t)
+	cluster, url := spoiledCluster(t, refusePath("/")), storetest.NewURL(t)
 	s := startAnyhow(t, recorderArgs(cluster.kubeconfig, url))
 	saysState(t, s, trail.RecorderNotRecording, "Cannot watch 7 of 7 resources since ", http.StatusServiceUnavailable)
-	require.Contains(t, s.get(t, "/readyz"), "no right to watch pods: grant list and watch on pods in all namespaces")
-	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 7 }, saidWithin, 100*time.Millisecond)
-	for _, gap := range everything(t, url)["gaps"] {
+	require.Contains(t, s.getBody(t, "/readyz"), "no right to watch pods: grant list and watch on pods in all namespaces")
+	require.Eventually(t, func() bool { return len(readPublicViews(t, url)["gaps"]) == 7 }, saidWithin, 100*time.Millisecond)
+	for _, gap := range readPublicViews(t, url)["gaps"] {
 		require.Contains(t, gap, `"cause": "forbidden"`)
 		require.Contains(t, gap, `"closed_at": null`)
 	}
-	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/api/v1/recorders"), `"state": "not_recording"`) }, saidWithin, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.getBody(t, "/api/v1/recorders"), `"state": "not_recording"`) }, saidWithin, 100*time.Millisecond)
 	for _, from := range [][]string{{"--database-url", url}, {"--server", s.base}} {
-		code, out, notes := run(t, append([]string{"loops"}, from...)...)
+		code, out, notes := runCommand(t, append([]string{"loops"}, from...)...)
 		require.Equal(t, exitNotFound, code, out)
 		require.Contains(t, notes, "evictrail: c1: NOT RECORDING: Cannot watch 7 of 7 resources since ")
 		require.Contains(t, notes, "Not observed in this period: ")
-		code, out, _ = run(t, append([]string{"gaps"}, from...)...)
+		code, out, _ = runCommand(t, append([]string{"gaps"}, from...)...)
 		require.Equal(t, exitFound, code)
 		require.Contains(t, out, "virtualmachineinstances")
 	}
-	_, found, _ := run(t, append([]string{"doctor"}, recorderArgs(cluster.kubeconfig, url)[1:]...)...)
+	_, found, _ := runCommand(t, append([]string{"doctor"}, recorderArgs(cluster.kubeconfig, url)[1:]...)...)
 	require.Regexp(t, `fail  record .*not_recording since .*Cannot watch 7 of 7`, found)
 	require.Equal(t, exitFound, s.stop())
 
 	again := startAnyhow(t, recorderArgs(cluster.kubeconfig, url)) // the gaps go on
 	saysState(t, again, trail.RecorderNotRecording, "Cannot watch 7 of 7", http.StatusServiceUnavailable)
 	time.Sleep(2 * unseenAfter)
-	require.Len(t, everything(t, url)["gaps"], 7, "they are the same gaps")
-	cluster.set(harmless)
-	require.Eventually(t, func() bool { return again.get(t, "/readyz") == "ok\n" }, saidWithin, 100*time.Millisecond)
+	require.Len(t, readPublicViews(t, url)["gaps"], 7, "they are the same gaps")
+	cluster.setSpoiler(spoilNothing)
+	require.Eventually(t, func() bool { return again.getBody(t, "/readyz") == "ok\n" }, saidWithin, 100*time.Millisecond)
 	require.Eventually(t, func() bool {
-		return !strings.Contains(strings.Join(everything(t, url)["gaps"], "\n"), `"closed_at": null`)
+		return !strings.Contains(strings.Join(readPublicViews(t, url)["gaps"], "\n"), `"closed_at": null`)
 	}, saidWithin, 100*time.Millisecond, "all are over")
 	require.Eventually(t, func() bool {
-		return strings.Contains(again.get(t, "/metrics"), `evictrail_recorder_state{state="recording"} 1`)
+		return strings.Contains(again.getBody(t, "/metrics"), `evictrail_recorder_state{state="recording"} 1`)
 	}, saidWithin, 100*time.Millisecond)
 }
 
@@ -148,13 +150,13 @@ func TestStateBlind(t *testing.T) {
 // database is not at fault. Once reports are due it is.
 func TestStateUnnamed(t *testing.T) {
 	t.Parallel()
-	started := now().Add(-time.Minute)
+	started := nowUTC().Add(-time.Minute)
 	r := &recorder{f: &runFlags{}, watching: &watcher{}, started: started, leading: newLeadership(started)}
-	st := r.status(t.Context())
+	st := r.evaluateStatus(t.Context())
 	require.Equal(t, trail.RecorderNotRecording, st.State)
 	require.NotContains(t, strings.Join(st.Why, " "), "database")
-	r.reports.expect(now().Add(-writeLate))
-	require.Contains(t, strings.Join(r.status(t.Context()).Why, " "), "The database has taken no writes since ")
+	r.reports.expectWrite(nowUTC().Add(-writeLate))
+	require.Contains(t, strings.Join(r.evaluateStatus(t.Context()).Why, " "), "The database has taken no writes since ")
 }
 
 // writeLate is how long after it was due a first write counts as one that fails.
@@ -163,28 +165,28 @@ const writeLate = 10 * time.Second
 // TestStateHalfBlind wants a single source that is refused to be said, and to be a gap.
 func TestStateHalfBlind(t *testing.T) {
 	t.Parallel()
-	cluster, url := spoiledCluster(t, refused("/pods")), storetest.NewURL(t)
+	cluster, url := spoiledCluster(t, refusePath("/pods")), storetest.NewURL(t)
 	s := startAnyhow(t, recorderArgs(cluster.kubeconfig, url))
 	saysState(t, s, trail.RecorderDegraded, "(no right): pods.", http.StatusServiceUnavailable)
-	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 1 }, saidWithin, 100*time.Millisecond)
-	require.Contains(t, everything(t, url)["gaps"][0], `"source": "pods"`)
+	require.Eventually(t, func() bool { return len(readPublicViews(t, url)["gaps"]) == 1 }, saidWithin, 100*time.Millisecond)
+	require.Contains(t, readPublicViews(t, url)["gaps"][0], `"source": "pods"`)
 }
 
 // TestStateGarbage wants watches whose streams cannot be read not to count as watches.
 func TestStateGarbage(t *testing.T) {
 	t.Parallel()
-	cluster, url := spoiledCluster(t, harmless), storetest.NewURL(t)
-	cluster.set(garbage)
+	cluster, url := spoiledCluster(t, spoilNothing), storetest.NewURL(t)
+	cluster.setSpoiler(serveGarbage)
 	s := startAnyhow(t, recorderArgs(cluster.kubeconfig, url))
 	saysState(t, s, trail.RecorderNotRecording, "what the API server sends cannot be read", http.StatusServiceUnavailable)
-	cluster.set(harmless)
-	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 2*saidWithin, 100*time.Millisecond)
+	cluster.setSpoiler(spoilNothing)
+	require.Eventually(t, func() bool { return s.getBody(t, "/readyz") == "ok\n" }, 2*saidWithin, 100*time.Millisecond)
 }
 
 // TestStateNoLeader wants a refused lease to be told as what it is: nobody derives.
 func TestStateNoLeader(t *testing.T) {
 	t.Parallel()
-	cluster, url := spoiledCluster(t, refused("/leases")), storetest.NewURL(t)
+	cluster, url := spoiledCluster(t, refusePath("/leases")), storetest.NewURL(t)
 	s := startAnyhow(t, recorderArgs(cluster.kubeconfig, url, "--leader-elect", "--leader-lease", "ns/evictrail"))
 	saysState(t, s, trail.RecorderNoLeader, "no right to the lease ns/evictrail", http.StatusOK)
 }
@@ -227,7 +229,7 @@ func TestStateOfWrites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster, url := spoiledCluster(t, harmless), storetest.NewURL(t)
+			cluster, url := spoiledCluster(t, spoilNothing), storetest.NewURL(t)
 			s := startRun(t, recorderArgs(cluster.kubeconfig, url), nil)
 			c.spoil(t, url)
 			saysState(t, s, trail.RecorderReadOnly, c.why, http.StatusOK)
@@ -239,24 +241,24 @@ func TestStateOfWrites(t *testing.T) {
 // before it does not.
 func TestAnswersNameGaps(t *testing.T) {
 	t.Parallel()
-	cluster, url := spoiledCluster(t, harmless), storetest.NewURL(t)
+	cluster, url := spoiledCluster(t, spoilNothing), storetest.NewURL(t)
 	s := startRun(t, recorderArgs(cluster.kubeconfig, url, "--spool-dir", t.TempDir()), nil)
-	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/api/v1/loops"), `"loop_id"`) }, saidWithin, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.getBody(t, "/api/v1/loops"), `"loop_id"`) }, saidWithin, 100*time.Millisecond)
 	require.Equal(t, exitFound, s.stop())
 	execSQL(t, url, "UPDATE evictrail.clusters SET alive_at = alive_at - interval '1 hour'")
 	execSQL(t, url, "UPDATE evictrail.watching SET since = since - interval '1 hour', upto = upto - interval '1 hour'")
 
 	s = startRun(t, recorderArgs(cluster.kubeconfig, url, "--spool-dir", t.TempDir()), nil) // as on another node
-	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) > 0 }, saidWithin, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return len(readPublicViews(t, url)["gaps"]) > 0 }, saidWithin, 100*time.Millisecond)
 	const named = "Not observed in this period: "
-	_, out, _ := run(t, "why-not", "demo/nbr-2", "--database-url", url)
+	_, out, _ := runCommand(t, "why-not", "demo/nbr-2", "--database-url", url)
 	require.Contains(t, oneLine(out), named)
-	_, out, _ = run(t, "why", "demo/nbr-2", "--server", s.base)
+	_, out, _ = runCommand(t, "why", "demo/nbr-2", "--server", s.base)
 	require.Contains(t, oneLine(out), named)
-	_, _, notes := run(t, "loops", "--server", s.base)
+	_, _, notes := runCommand(t, "loops", "--server", s.base)
 	require.Contains(t, notes, named)
 	for _, page := range []string{"/vms/demo/nbr-2", "/nodes/worker-1"} {
-		require.Contains(t, oneLine(s.get(t, page)), named, page)
-		require.NotContains(t, oneLine(s.get(t, page+"?from=2026-11-21T00:00:00Z&to=2026-11-21T01:00:00Z")), named, page)
+		require.Contains(t, oneLine(s.getBody(t, page)), named, page)
+		require.NotContains(t, oneLine(s.getBody(t, page+"?from=2026-11-21T00:00:00Z&to=2026-11-21T01:00:00Z")), named, page)
 	}
 }

@@ -33,15 +33,15 @@ func startProcess(t *testing.T, args []string) (s runningService, process *exec.
 func TestRunStoppedWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
 	const name = "c-node-drain"
-	kubeconfig, further := clusterAt(t, name, half)
+	kubeconfig, further := clusterAt(t, name, countHalfLines)
 	url := storetest.NewURL(t)
 	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir()}
 	s, process, log := startProcess(t, args)
-	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" && len(whats(t, url)) > 0 }, 2*time.Minute, 20*time.Millisecond, log)
-	before := len(whats(t, url))
-	allow := forbid(t, url)
-	further(all)
-	code, body := s.post(t, "/audit", auditLog(t, name))
+	require.Eventually(t, func() bool { return s.getBody(t, "/readyz") == "ok\n" && len(queryRecordedEvents(t, url)) > 0 }, 2*time.Minute, 20*time.Millisecond, log)
+	before := len(queryRecordedEvents(t, url))
+	allow := forbidConnections(t, url)
+	further(countAllLines)
+	code, body := s.postBody(t, "/audit", auditLog(t, name))
 	require.Equal(t, http.StatusOK, code, body)
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "database does not take facts") }, 2*time.Minute, 20*time.Millisecond, log)
 	asked := time.Now()
@@ -49,20 +49,20 @@ func TestRunStoppedWithoutItsDatabase(t *testing.T) {
 	require.NoError(t, process.Wait(), log)
 	require.Less(t, time.Since(asked), 20*time.Second, "it ends without its database")
 
-	calmConfig, calmFurther := clusterAt(t, name, half)
+	calmConfig, calmFurther := clusterAt(t, name, countHalfLines)
 	calmURL := storetest.NewURL(t)
 	calm := startRun(t, []string{"run", "--kubeconfig", calmConfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", calmURL}, nil)
-	calmFurther(all)
-	code, body = calm.post(t, "/audit", auditLog(t, name))
+	calmFurther(countAllLines)
+	code, body = calm.postBody(t, "/audit", auditLog(t, name))
 	require.Equal(t, http.StatusOK, code, body)
 
 	allow()
 	again := startRun(t, args, nil)
 	require.Eventually(t, func() bool { // the undisturbed one, too, sees the last of it a little later
-		stored := whats(t, calmURL)
-		return len(stored)-before > 60 && reflect.DeepEqual(stored, whats(t, url))
+		stored := queryRecordedEvents(t, calmURL)
+		return len(stored)-before > 60 && reflect.DeepEqual(stored, queryRecordedEvents(t, url))
 	}, 30*time.Second, 200*time.Millisecond, "facts are missing")
 	require.Equal(t, exitFound, calm.stop())
 	require.Equal(t, exitFound, again.stop())
-	require.Equal(t, whats(t, calmURL), whats(t, url), "each once")
+	require.Equal(t, queryRecordedEvents(t, calmURL), queryRecordedEvents(t, url), "each once")
 }

@@ -53,8 +53,8 @@ const (
 	scrape          = "/metrics"
 )
 
-// set says what the user of a token may see from now on.
-func (a *rights) set(token string, may ...string) {
+// setNamespaces says what the user of a token may see from now on.
+func (a *rights) setNamespaces(token string, may ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.namespaces[token] = may
@@ -166,12 +166,12 @@ func shareCluster(t *testing.T) *sharedCluster {
 	t.Cleanup(apiserver.Close)
 	l := listenFlags{listen: "127.0.0.1:0", auth: authKubernetes, audiences: []string{"evictrail"}, serverTokens: string(api.ServerTokensMetrics)}
 	log := slog.New(slog.NewTextHandler(prefixed{t, "site: "}, nil))
-	gate, err := l.gate(&rest.Config{Host: apiserver.URL}, s, func() string { return cluster }, metrics.New(prometheus.NewRegistry()), log)
+	gate, err := l.newGate(&rest.Config{Host: apiserver.URL}, s, func() string { return cluster }, metrics.New(prometheus.NewRegistry()), log)
 	require.NoError(t, err)
-	answers := answering(t.Context(), s, log)
+	answers := newReadServer(t.Context(), s, log)
 	answers.Gate, answers.Failed = gate, func(err error) { t.Log(err) }
 	c.handler = answers.Handler()
-	for _, p := range rows[struct{ Namespace, VMI, Node, UID string }](t, url, "SELECT DISTINCT namespace, vmi, node, vmi_uid AS uid FROM evictrail_v1.placements WHERE cluster = 'shared' ORDER BY 1, 2, 3, 4") {
+	for _, p := range queryRows[struct{ Namespace, VMI, Node, UID string }](t, url, "SELECT DISTINCT namespace, vmi, node, vmi_uid AS uid FROM evictrail_v1.placements WHERE cluster = 'shared' ORDER BY 1, 2, 3, 4") {
 		c.owner[p.VMI], c.owner[p.UID] = p.Namespace, p.Namespace
 		if vm := p.Namespace + "/" + p.VMI; !slices.Contains(c.vms, vm) {
 			c.vms = append(c.vms, vm)
@@ -180,7 +180,7 @@ func shareCluster(t *testing.T) *sharedCluster {
 			c.nodes = append(c.nodes, p.Node)
 		}
 	}
-	for _, m := range rows[struct{ Namespace, Migration, UID string }](t, url, "SELECT namespace, migration, migration_uid AS uid FROM evictrail_v1.migrations WHERE cluster = 'shared'") {
+	for _, m := range queryRows[struct{ Namespace, Migration, UID string }](t, url, "SELECT namespace, migration, migration_uid AS uid FROM evictrail_v1.migrations WHERE cluster = 'shared'") {
 		c.owner[m.Migration], c.owner[m.UID] = m.Namespace, m.Namespace
 	}
 	loops, err := s.ListJSON(t.Context(), trail.ViewLoops, trail.Query{Cluster: cluster})
@@ -195,8 +195,8 @@ func shareCluster(t *testing.T) *sharedCluster {
 	return c
 }
 
-// get asks as who has a token, from an address of their own; a target with a space and a body behind it is sent it.
-func (c *sharedCluster) get(t *testing.T, token, target string, header ...string) *httptest.ResponseRecorder {
+// getAs asks as who has a token, from an address of their own; a target with a space and a body behind it is sent it.
+func (c *sharedCluster) getAs(t *testing.T, token, target string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -217,8 +217,8 @@ func (c *sharedCluster) get(t *testing.T, token, target string, header ...string
 
 var words = regexp.MustCompile(`[a-z0-9][-a-z0-9]*`)
 
-// names finds the namespaces whose VMs, migrations or names a text names.
-func (c *sharedCluster) names(text string) map[string]string {
+// findNamespaces finds the namespaces whose VMs, migrations or names a text names.
+func (c *sharedCluster) findNamespaces(text string) map[string]string {
 	found := map[string]string{}
 	for _, word := range words.FindAllString(text, -1) {
 		if owner, one := c.owner[word]; one {
@@ -230,13 +230,13 @@ func (c *sharedCluster) names(text string) map[string]string {
 	return found
 }
 
-// targets returns addresses of every route that a caller can ask, about what is theirs and what is not: those of the document, and the pages.
-func (c *sharedCluster) targets(t *testing.T, chance *rand.Rand) []string {
+// listTargets returns addresses of every route that a caller can ask, about what is theirs and what is not: those of the document, and the pages.
+func (c *sharedCluster) listTargets(t *testing.T, chance *rand.Rand) []string {
 	t.Helper()
 	var document struct {
 		Paths map[string]map[string]any `json:"paths"`
 	}
-	text := c.get(t, "nobody", "/api/v1/openapi.yaml").Body.Bytes()
+	text := c.getAs(t, "nobody", "/api/v1/openapi.yaml").Body.Bytes()
 	require.NoError(t, yaml.Unmarshal(text, &document))
 	one := func(of []string) string { return of[chance.IntN(len(of))] }
 	about := strings.NewReplacer("{namespace}/{name}", one(c.vms), "{node}", one(c.nodes))
@@ -318,17 +318,17 @@ func seeTheirOwn(t *testing.T, c *sharedCluster) {
 		if all {
 			may = append(may, everythingThere)
 		}
-		c.rights.set(token, may...)
-		targets := c.targets(t, chance)
+		c.rights.setNamespaces(token, may...)
+		targets := c.listTargets(t, chance)
 		chance.Shuffle(len(targets), func(i, j int) { targets[i], targets[j] = targets[j], targets[i] })
 		targets = targets[:len(targets)/8] // each is asked by some twenty-five
 		g.Go(func() error {
 			for _, target := range targets {
-				w := c.get(t, token, target)
+				w := c.getAs(t, token, target)
 				for range 5 {
 					if w.Code == http.StatusServiceUnavailable { // on a busy machine
 						time.Sleep(time.Second)
-						w = c.get(t, token, target)
+						w = c.getAs(t, token, target)
 					}
 				}
 				asked.Add(1)
@@ -346,14 +346,14 @@ func seeTheirOwn(t *testing.T, c *sharedCluster) {
 					refused.Add(1)
 					continue
 				}
-				for owner, word := range c.names(body) {
+				for owner, word := range c.findNamespaces(body) {
 					switch {
 					case mine[owner]:
 						own.Add(1)
 					case all:
 						foreign.Add(1)
 					case !strings.Contains(target, word) && !strings.Contains(target, url.QueryEscape(word)): // what was asked for may be said again
-						return fmt.Errorf("%s tells %s, who may see %v, of %s of %s:\n%s", target, token, may, word, owner, around(body, word))
+						return fmt.Errorf("%s tells %s, who may see %v, of %s of %s:\n%s", target, token, may, word, owner, extractContext(body, word))
 					}
 				}
 				if w.Code == http.StatusOK && strings.Contains(target, "cluster=other") && strings.TrimSpace(body) != "[]" {
@@ -371,8 +371,8 @@ func seeTheirOwn(t *testing.T, c *sharedCluster) {
 	require.LessOrEqual(t, c.rights.reviews.Load(), int64(users)*4, "one a minute for each")
 }
 
-// around returns a word with what stands beside it.
-func around(text, word string) string {
+// extractContext returns a word with what stands beside it.
+func extractContext(text, word string) string {
 	i := strings.Index(text, word)
 	return text[max(0, i-200):min(len(text), i+200)]
 }
@@ -395,9 +395,9 @@ func havePagesOfTheirOwn(t *testing.T, c *sharedCluster) {
 	}
 	require.Len(t, roles, 3)
 	for role, may := range roles {
-		c.rights.set(role, may...)
+		c.rights.setNamespaces(role, may...)
 		for page, address := range map[string]string{"loop": "/loops/" + loop.ID.String(), "node": "/nodes/" + loop.Node + "?from=" + url.QueryEscape(loop.OpenedAt.Add(-time.Hour).Format(time.RFC3339)) + "&to=" + url.QueryEscape(loop.OpenedAt.Add(time.Hour).Format(time.RFC3339))} {
-			w := c.get(t, role, address)
+			w := c.getAs(t, role, address)
 			require.Equal(t, http.StatusOK, w.Code, w.Body)
 			compareGolden(t, "testdata/access/"+page+"-"+role+".txt", sinceRecording.ReplaceAllString(textOf(t, w.Body), "$1 AGE"))
 		}
@@ -422,7 +422,7 @@ func textOf(t *testing.T, page io.Reader) string {
 func hearOfTheirOwn(t *testing.T, c *sharedCluster) {
 	t.Helper()
 	namespace, _, _ := strings.Cut(c.vms[0], "/")
-	c.rights.set("mine", namespace)
+	c.rights.setNamespaces("mine", namespace)
 	seen := c.store.SeenBy(trail.Only("shared", namespace))
 	all, err := c.store.Changes(t.Context(), trail.Query{}, time.Hour)
 	require.NoError(t, err)
@@ -435,11 +435,11 @@ func hearOfTheirOwn(t *testing.T, c *sharedCluster) {
 	none, err := seen.Changes(t.Context(), trail.Query{Namespace: theirs, VMI: name}, time.Hour)
 	require.NoError(t, err)
 	require.Empty(t, none)
-	tag := c.get(t, "mine", "/api/v1/migrations").Header().Get("ETag")
-	require.Equal(t, http.StatusNotModified, c.get(t, "mine", "/api/v1/migrations", "If-None-Match", tag).Code)
-	c.rights.set("all", everythingThere)
-	require.NotEqual(t, tag, c.get(t, "all", "/api/v1/migrations").Header().Get("ETag"))
-	require.NotEqual(t, sha256.Sum256(c.get(t, "mine", "/").Body.Bytes()), sha256.Sum256(c.get(t, "all", "/").Body.Bytes()))
+	tag := c.getAs(t, "mine", "/api/v1/migrations").Header().Get("ETag")
+	require.Equal(t, http.StatusNotModified, c.getAs(t, "mine", "/api/v1/migrations", "If-None-Match", tag).Code)
+	c.rights.setNamespaces("all", everythingThere)
+	require.NotEqual(t, tag, c.getAs(t, "all", "/api/v1/migrations").Header().Get("ETag"))
+	require.NotEqual(t, sha256.Sum256(c.getAs(t, "mine", "/").Body.Bytes()), sha256.Sum256(c.getAs(t, "all", "/").Body.Bytes()))
 }
 
 // compareGolden compares a text with what stands in a file, or writes it there.

@@ -14,8 +14,8 @@ import (
 // textFile is a file that "generate" writes or prints.
 type textFile struct{ name, text string }
 
-// listed explains completions, one a line, each ending with a newline: the name, wide enough for all, and what it is.
-func listed(width int, all []cobra.Completion) string {
+// formatCompletions explains completions, one a line, each ending with a newline: the name, wide enough for all, and what it is.
+func formatCompletions(width int, all []cobra.Completion) string {
 	var out strings.Builder
 	for _, c := range all {
 		name, short, _ := strings.Cut(c, "\t")
@@ -39,9 +39,9 @@ func addDir(cmd *cobra.Command, dir *string, each string) {
 	_ = cmd.MarkFlagDirname("dir")
 }
 
-// emit prints files, YAML as documents, or writes them into a directory where one is named and tells their paths. Files of
+// outputFiles prints files, YAML as documents, or writes them into a directory where one is named and tells their paths. Files of
 // the same names are replaced.
-func emit(out io.Writer, dir string, files []textFile) error {
+func outputFiles(out io.Writer, dir string, files []textFile) error {
 	if dir != "" {
 		return writeFiles(out, dir, files)
 	}

@@ -17,7 +17,7 @@ type thresholdFlags struct {
 	requesters         string // a file
 }
 
-func (f *thresholdFlags) add(cmd *cobra.Command) {
+func (f *thresholdFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.stated, "loop-threshold", nil,
 		"when repetition is a loop, as `NAME=VALUE`, once for each; by default "+trail.DefaultThresholds().String())
 	cmd.Flags().StringArrayVar(&f.objectives, "evacuation-objective", nil,
@@ -28,19 +28,19 @@ func (f *thresholdFlags) add(cmd *cobra.Command) {
 			"NAMESPACE:NAME = CLASS of a service account, user:NAME = CLASS of a user (docs/requesters.md)")
 }
 
-// thresholds returns those in force.
-func (f *thresholdFlags) thresholds() (trail.Thresholds, error) {
+// parseThresholds returns those in force.
+func (f *thresholdFlags) parseThresholds() (trail.Thresholds, error) {
 	t := trail.DefaultThresholds()
 	for _, pair := range f.stated {
 		name, value, _ := strings.Cut(pair, "=")
 		if err := t.Set(strings.TrimSpace(name), strings.TrimSpace(value)); err != nil {
-			return t, usagef("loop-threshold: %v", err)
+			return t, usageErrorf("loop-threshold: %v", err)
 		}
 	}
 	if len(f.objectives) > 0 {
 		var err error
 		if t.Objectives, err = trail.ParseObjectives(f.objectives); err != nil {
-			return t, usagef("evacuation-objective: %v", err)
+			return t, usageErrorf("evacuation-objective: %v", err)
 		}
 	}
 	if f.requesters != "" {
@@ -49,7 +49,7 @@ func (f *thresholdFlags) thresholds() (trail.Thresholds, error) {
 			return t, fmt.Errorf("read requesters: %w", err)
 		}
 		if t.Accounts, err = trail.ParseAccounts(string(text)); err != nil {
-			return t, usagef("requesters: %s: %w", f.requesters, err)
+			return t, usageErrorf("requesters: %s: %w", f.requesters, err)
 		}
 	}
 	return t, nil

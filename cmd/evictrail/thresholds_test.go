@@ -17,21 +17,21 @@ func TestLoopThresholds(t *testing.T) {
 	const query = "SELECT kind || ' ' || to_char(opened_at, 'HH24:MI:SS') AS loop FROM evictrail_v1.loops WHERE closed_by IS DISTINCT FROM 'refuted' ORDER BY opened_at"
 	loops := func(url string) []string {
 		var out []string
-		for _, r := range rows[map[string]string](t, url, query) {
+		for _, r := range queryRows[map[string]string](t, url, query) {
 			out = append(out, r["loop"])
 		}
 		return out
 	}
 	url := storetest.NewURL(t)
-	play(t, url, "k-blocked-slot", "--loop-threshold", "failing_for=2m", "--loop-threshold", "failures=2")
+	playBuiltin(t, url, "k-blocked-slot", "--loop-threshold", "failing_for=2m", "--loop-threshold", "failures=2")
 	require.Equal(t, []string{"endless_retry 00:49:41", "dual_retry 01:07:41"}, loops(url))
-	play(t, url, "k-blocked-slot")
+	playBuiltin(t, url, "k-blocked-slot")
 	require.Equal(t, []string{"endless_retry 00:57:41", "dual_retry 01:07:41"}, loops(url))
 
-	code, _, stderr := run(t, "play", "x", "--loop-threshold", "patience=1h", "--database-url", url)
+	code, _, stderr := runCommand(t, "play", "x", "--loop-threshold", "patience=1h", "--database-url", url)
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "expected one of failure_recent, quiet, failures")
-	code, _, stderr = run(t, "run", "--loop-threshold", "moves=none", "--database-url", url)
+	code, _, stderr = runCommand(t, "run", "--loop-threshold", "moves=none", "--database-url", url)
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "threshold moves=none: expected a positive number")
 }
@@ -42,25 +42,25 @@ func TestEvacuationObjectives(t *testing.T) {
 	const query = "SELECT coalesce(objective::text, 'none') || ' ' || coalesce(objective_met::text, 'unknown') AS verdict, count(*)::text AS n FROM evictrail_v1.evacuations GROUP BY 1"
 	verdicts := func(url string) map[string]string {
 		out := map[string]string{}
-		for _, r := range rows[map[string]string](t, url, query) {
+		for _, r := range queryRows[map[string]string](t, url, query) {
 			out[r["verdict"]] = r["n"]
 		}
 		return out
 	}
 	url := storetest.NewURL(t)
-	play(t, url, "c-node-drain", "--evacuation-objective", "any=2m")
+	playBuiltin(t, url, "c-node-drain", "--evacuation-objective", "any=2m")
 	all := verdicts(url)
 	require.NotEmpty(t, all["00:02:00 true"], all)
-	play(t, url, "c-node-drain")
+	playBuiltin(t, url, "c-node-drain")
 	require.NotContains(t, verdicts(url), "00:02:00 true", "maintenance alone has an objective")
-	play(t, url, "c-node-drain", "--evacuation-objective", "any=2m")
+	playBuiltin(t, url, "c-node-drain", "--evacuation-objective", "any=2m")
 	require.Equal(t, all, verdicts(url))
-	play(t, url, "c-node-drain", "--evacuation-objective", "none")
+	playBuiltin(t, url, "c-node-drain", "--evacuation-objective", "none")
 	for verdict := range verdicts(url) {
 		require.Equal(t, "none unknown", verdict)
 	}
 
-	code, _, stderr := run(t, "run", "--evacuation-objective", "maintenance=15m", "--database-url", url)
+	code, _, stderr := runCommand(t, "run", "--evacuation-objective", "maintenance=15m", "--database-url", url)
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "evacuation-objective: maintenance=15m: expected CLASS=DURATION with one of descheduler, kubectl,")
 }
@@ -74,18 +74,18 @@ func TestRequesters(t *testing.T) {
 	url := storetest.NewURL(t)
 	for _, stated := range []string{"service_account", "argo_cd"} {
 		state("# whose they are\nopenshift-kube-descheduler-operator:* = " + stated + "\n")
-		play(t, url, "a-descheduler-eviction-success", "--requesters", file)
-		require.Equal(t, []map[string]string{{"class": stated}}, rows[map[string]string](t, url, query))
+		playBuiltin(t, url, "a-descheduler-eviction-success", "--requesters", file)
+		require.Equal(t, []map[string]string{{"class": stated}}, queryRows[map[string]string](t, url, query))
 	}
-	play(t, url, "a-descheduler-eviction-success")
-	require.Equal(t, []map[string]string{{"class": "descheduler"}}, rows[map[string]string](t, url, query))
+	playBuiltin(t, url, "a-descheduler-eviction-success")
+	require.Equal(t, []map[string]string{{"class": "descheduler"}}, queryRows[map[string]string](t, url, query))
 
 	state("infra:ds = descheduler\n*:ds = kured\ninfra:x = deschedular\n")
-	code, _, stderr := run(t, "run", "--requesters", file, "--database-url", url)
+	code, _, stderr := runCommand(t, "run", "--requesters", file, "--database-url", url)
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, `line 2: pattern "*:ds": expected a namespace before the colon`)
 	require.Contains(t, stderr, `line 3: class "deschedular": expected one of descheduler, kubectl,`)
-	code, _, stderr = run(t, "play", "x", "--requesters", file+"-missing", "--database-url", url)
+	code, _, stderr = runCommand(t, "play", "x", "--requesters", file+"-missing", "--database-url", url)
 	require.NotZero(t, code)
 	require.Contains(t, stderr, "read requesters: open "+file+"-missing")
 }

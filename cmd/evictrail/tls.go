@@ -14,44 +14,44 @@ import (
 // tlsFlags say with which certificate we serve, and whose client certificates count.
 type tlsFlags struct{ certFile, keyFile, clientCAFile string }
 
-func (f *tlsFlags) add(cmd *cobra.Command) {
+func (f *tlsFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.certFile, "tls-cert-file", "", "serve HTTPS with the certificate in this `file` (PEM); read again for each connection")
 	flags.StringVar(&f.keyFile, "tls-key-file", "", "`file` with its key (PEM)")
 	flags.StringVar(&f.clientCAFile, "tls-client-ca-file", "", "`file` with the CA of the client certificates that may send to /audit (PEM)")
 }
 
-// enabled reports whether HTTPS is served.
-func (f *tlsFlags) enabled() bool { return f.certFile != "" }
+// isEnabled reports whether HTTPS is served.
+func (f *tlsFlags) isEnabled() bool { return f.certFile != "" }
 
-func (f *tlsFlags) check() error {
+func (f *tlsFlags) checkFlags() error {
 	switch {
 	case (f.certFile == "") != (f.keyFile == ""):
-		return usagef("tls-cert-file and tls-key-file go together")
+		return usageErrorf("tls-cert-file and tls-key-file go together")
 	case f.clientCAFile != "" && f.certFile == "":
-		return usagef("tls-client-ca-file: client certificates need HTTPS: give --tls-cert-file and --tls-key-file")
-	case !f.enabled():
+		return usageErrorf("tls-client-ca-file: client certificates need HTTPS: give --tls-cert-file and --tls-key-file")
+	case !f.isEnabled():
 		return nil
 	}
-	_, err := f.load()
+	_, err := f.readFiles()
 	return err
 }
 
-// config returns a configuration that reads its files for each connection, so that renewed ones count at once; nil without a certificate.
+// newTLSConfig returns a configuration that reads its files for each connection, so that renewed ones count at once; nil without a certificate.
 // Files that cannot be read, or do not fit each other, as while they are being replaced, leave what was read before in force. API servers and
 // Prometheus speak TLS 1.3, and so do browsers: nothing older is needed.
-func (f *tlsFlags) config(log *slog.Logger) (*tls.Config, error) {
-	if !f.enabled() {
+func (f *tlsFlags) newTLSConfig(log *slog.Logger) (*tls.Config, error) {
+	if !f.isEnabled() {
 		return nil, nil
 	}
-	last, err := f.load()
+	last, err := f.readFiles()
 	if err != nil {
 		return nil, err
 	}
 	var mu sync.Mutex
 	said := ""
 	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		c, err := f.load()
+		c, err := f.readFiles()
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -65,8 +65,8 @@ func (f *tlsFlags) config(log *slog.Logger) (*tls.Config, error) {
 	}}, nil
 }
 
-// load reads the files.
-func (f *tlsFlags) load() (*tls.Config, error) {
+// readFiles reads the files.
+func (f *tlsFlags) readFiles() (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("read certificate: %w", err)

@@ -51,9 +51,9 @@ var paths = map[string]string{
 // compareLoops compares loops with the truth, and that their evidence is there.
 func compareLoops(t *testing.T, url, recording string, want []loopTruth) {
 	t.Helper()
-	got := rows[loopTruth](t, url, "SELECT * FROM evictrail_v1.loops WHERE closed_by IS DISTINCT FROM 'refuted'")
+	got := queryRows[loopTruth](t, url, "SELECT * FROM evictrail_v1.loops WHERE closed_by IS DISTINCT FROM 'refuted'")
 	require.Len(t, got, len(want))
-	facts := rows[exhibit](t, url, "SELECT event_id FROM evictrail_v1.events")
+	facts := queryRows[exhibit](t, url, "SELECT event_id FROM evictrail_v1.events")
 	for _, w := range want {
 		i := slices.IndexFunc(got, func(g loopTruth) bool { return g.Kind == w.Kind && g.VMI == w.VMI && g.Namespace == w.Namespace })
 		require.GreaterOrEqual(t, i, 0, "%s of %s", w.Kind, w.VMI)
@@ -84,7 +84,7 @@ WHERE reason = '`
 
 func compareBackoffs(t *testing.T, url string, want []backoffTruth) {
 	t.Helper()
-	got := rows[backoffTruth](t, url, holdsQuery+"migration_failed'")
+	got := queryRows[backoffTruth](t, url, holdsQuery+"migration_failed'")
 	for _, w := range want {
 		i := slices.IndexFunc(got, func(g backoffTruth) bool {
 			return g.VMI == w.VMI && g.Seconds == w.Seconds && closeTo(&g.FailedAt, &w.FailedAt, 1500*time.Millisecond)
@@ -99,7 +99,7 @@ func compareBackoffs(t *testing.T, url string, want []backoffTruth) {
 
 func compareCooldowns(t *testing.T, url string, want []cooldownTruth) {
 	t.Helper()
-	got := rows[cooldownTruth](t, url, holdsQuery+"migration_completed'")
+	got := queryRows[cooldownTruth](t, url, holdsQuery+"migration_completed'")
 	require.Len(t, got, len(want))
 	for _, w := range want {
 		i := slices.IndexFunc(got, func(g cooldownTruth) bool {

@@ -51,11 +51,11 @@ began in the period.`,
   evictrail whatif --sweep give-up-after=1..5 --server https://evictrail.example`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd) },
 	}
-	w.add(cmd)
+	w.addFlags(cmd)
 	return cmd
 }
 
-func (w *whatIfFlags) add(cmd *cobra.Command) {
+func (w *whatIfFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&w.question.Cluster, "cluster", "", "the `cluster`, where several are recorded")
 	f.StringVarP(&w.question.Namespace, "namespace", "n", "", "tell only of VMs of this `namespace`; the others are replayed, too")
@@ -77,14 +77,14 @@ func (w *whatIfFlags) add(cmd *cobra.Command) {
 	}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("cooldown", cobra.FixedCompletions([]string{"off", "on", "base=15m,cap=6h,window=48h"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("sweep", cobra.FixedCompletions([]string{"base=5m..60m", "cap=1h..8h", "window=12h..72h/12h", "node-limit=1..5", "total-limit=1..10", "give-up-after=1..5"}, cobra.ShellCompDirectiveNoFileComp))
-	w.from.add(cmd)
+	w.from.addFlags(cmd)
 	completeNames(cmd, &w.from, &w.question.Cluster)
 }
 
-// parse reads what the flags say, now being the moment from which ages count.
-func (w *whatIfFlags) parse(now time.Time) error {
+// parseFlags reads what the flags say, now being the moment from which ages count.
+func (w *whatIfFlags) parseFlags(now time.Time) error {
 	if !slices.Contains([]string{"table", "json", "csv"}, w.output) {
-		return usagef("output %q: expected table, json or csv", w.output)
+		return usageErrorf("output %q: expected table, json or csv", w.output)
 	}
 	var err error
 	if w.question.Since, err = parseTime("since", w.since, now); err != nil {
@@ -94,29 +94,29 @@ func (w *whatIfFlags) parse(now time.Time) error {
 		return err
 	}
 	if w.question.Policies, err = whatif.ParsePolicies(w.policies); err != nil {
-		return usagef("%w", err)
+		return usageErrorf("%w", err)
 	}
-	one, said, err := w.one()
+	one, said, err := w.parsePolicyFlags()
 	if err != nil {
-		return usagef("%w", err)
+		return usageErrorf("%w", err)
 	}
 	if w.sweep != "" {
 		s, err := whatif.ParseSweep(w.sweep, one)
 		if err != nil {
-			return usagef("%w", err)
+			return usageErrorf("%w", err)
 		}
 		w.question.Sweep = &s
 	} else if said {
 		w.question.Policies = append(w.question.Policies, one)
 	}
 	if err := w.question.Validate(); err != nil {
-		return usagef("%w", err)
+		return usageErrorf("%w", err)
 	}
 	return nil
 }
 
-// one returns the policy that the flags make, and whether any of them is given.
-func (w *whatIfFlags) one() (p whatif.Policy, said bool, err error) {
+// parsePolicyFlags returns the policy that the flags make, and whether any of them is given.
+func (w *whatIfFlags) parsePolicyFlags() (p whatif.Policy, said bool, err error) {
 	var words []string
 	switch {
 	case w.cooldown == "":
@@ -147,10 +147,10 @@ func (w *whatIfFlags) one() (p whatif.Policy, said bool, err error) {
 }
 
 func (w *whatIfFlags) run(cmd *cobra.Command) error {
-	if err := w.parse(time.Now()); err != nil {
+	if err := w.parseFlags(time.Now()); err != nil {
 		return err
 	}
-	s, err := w.from.open(cmd.Context())
+	s, err := w.from.openReader(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func writeWhatIf(out io.Writer, a *whatif.Answer) error {
 	writeUnknown(&b, a.Policies)
 	b.WriteString("\nTaken for granted:\n")
 	for _, x := range a.Assumptions {
-		fmt.Fprintf(&b, "%s\n", indent(x.Text))
+		fmt.Fprintf(&b, "%s\n", indentParagraph(x.Text))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
@@ -277,7 +277,7 @@ func writeChanges(b *strings.Builder, r *whatif.Result) {
 		if i == changesShown {
 			break
 		}
-		fmt.Fprintf(b, "%s\n", indent(*tableText(c.Sentence)))
+		fmt.Fprintf(b, "%s\n", indentParagraph(*tableText(c.Sentence)))
 	}
 	if more := len(r.Changes) + r.ChangesMore - changesShown; more > 0 {
 		fmt.Fprintf(b, "  And %d more; -o json tells %d of them.\n", more, len(r.Changes)-changesShown)
@@ -305,7 +305,7 @@ func writeUnknown(b *strings.Builder, results []whatif.Result) {
 	}
 	b.WriteString("\nWhat the history cannot tell:\n")
 	for _, reason := range slices.Sorted(maps.Keys(texts)) {
-		fmt.Fprintf(b, "%s\n", indent(texts[reason]+" ("+strings.Join(counts[reason], ", ")+")."))
+		fmt.Fprintf(b, "%s\n", indentParagraph(texts[reason]+" ("+strings.Join(counts[reason], ", ")+")."))
 	}
 }
 
@@ -315,5 +315,7 @@ func tableText(text string) *string {
 	return &cell
 }
 
-// indent wraps a paragraph and sets it apart.
-func indent(text string) string { return "  " + strings.ReplaceAll(wrap(text), "\n", "\n  ") }
+// indentParagraph wraps a paragraph and sets it apart.
+func indentParagraph(text string) string {
+	return "  " + strings.ReplaceAll(wrapParagraph(text), "\n", "\n  ")
+}

@@ -22,7 +22,7 @@ import (
 // whatIf asks what would have been different of a database with one recording.
 func whatIf(t *testing.T, url string, args ...string) whatif.Answer {
 	t.Helper()
-	code, out, stderr := run(t, append([]string{"whatif", "-o", "json", "--database-url", url}, args...)...)
+	code, out, stderr := runCommand(t, append([]string{"whatif", "-o", "json", "--database-url", url}, args...)...)
 	require.Equal(t, exitFound, code, stderr)
 	var a whatif.Answer
 	require.NoError(t, json.Unmarshal([]byte(out), &a))
@@ -41,13 +41,13 @@ func inForce(a whatif.Answer) string {
 // TestWhatIfAsRecorded replays every recording under the policy that was in force, said and not said.
 func TestWhatIfAsRecorded(t *testing.T) {
 	t.Parallel()
-	for _, name := range recordings(t) {
+	for _, name := range listRecordings(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.NewURL(t)
-			play(t, url, name)
+			playBuiltin(t, url, name)
 			if name == "e-user-migrations" { // nobody evicts anything
-				code, _, stderr := run(t, "whatif", "--database-url", url)
+				code, _, stderr := runCommand(t, "whatif", "--database-url", url)
 				require.Equal(t, exitNotFound, code, stderr)
 				require.Contains(t, stderr, "no evacuation began then")
 				return
@@ -84,7 +84,7 @@ func TestWhatIfTriedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.NewURL(t)
-			play(t, url, name)
+			playBuiltin(t, url, name)
 			r := whatIf(t, url, "--try-once").Policies[0]
 			require.Equal(t, "try-once", r.Name)
 			require.Equal(t, want.saved, r.MigrationsSaved)
@@ -110,7 +110,7 @@ func TestWhatIfTriedOnce(t *testing.T) {
 func TestWhatIfTheMarkIsKept(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t)
-	play(t, url, "b-dual-retry-loop")
+	playBuiltin(t, url, "b-dual-retry-loop")
 	r := whatIf(t, url, "--keep-mark").Policies[0]
 	var held []string
 	for _, c := range r.Changes {
@@ -122,7 +122,7 @@ func TestWhatIfTheMarkIsKept(t *testing.T) {
 	require.Equal(t, []int{3, 3, 0, 3}, []int{r.HeldBack, r.MigrationsSaved, r.FailedSaved, r.Stays})
 	require.Equal(t, map[string]int{"dual_retry": 1}, r.LoopsAvoided)
 	again := storetest.NewURL(t)
-	play(t, again, "b2-dual-retry-same-vm")
+	playBuiltin(t, again, "b2-dual-retry-same-vm")
 	require.Equal(t, 4, whatIf(t, again, "--keep-mark").Policies[0].RequestsSaved, "the descheduler leaves alone what bears the mark")
 }
 
@@ -136,8 +136,8 @@ type plugin struct {
 // stretch is from when to when something went on.
 type stretch struct{ from, to time.Time }
 
-// until returns the end of the cooldown of a VM at a time.
-func (p *plugin) until(vm string, now time.Time) time.Time {
+// findCooldownEnd returns the end of the cooldown of a VM at a time.
+func (p *plugin) findCooldownEnd(vm string, now time.Time) time.Time {
 	all := p.ends[vm]
 	if p.off || len(all) == 0 {
 		return time.Time{}
@@ -174,7 +174,7 @@ func TestWhatIfTheCooldownWereAnother(t *testing.T) {
 	t.Parallel()
 	const name = "g-churn-cooldown"
 	url := storetest.NewURL(t)
-	play(t, url, name)
+	playBuiltin(t, url, name)
 	wishes := wishesOf(t, name)
 	recorded := whatIf(t, url, "--policy", "recorded").Recorded.Evictions
 	require.Equal(t, 10, recorded)
@@ -187,7 +187,7 @@ func TestWhatIfTheCooldownWereAnother(t *testing.T) {
 	} {
 		p.ends = map[string][]stretch{}
 		r := whatIf(t, url, "--policy", policy).Policies[0]
-		want := simulate(&p, wishes)
+		want := simulatePlugin(&p, wishes)
 		require.Equal(t, want, r.Would.Evictions, "%s: %+v", policy, r)
 		if p.off {
 			require.Empty(t, r.LoopsAvoided, "what comes sooner is no less of a loop")
@@ -196,8 +196,8 @@ func TestWhatIfTheCooldownWereAnother(t *testing.T) {
 	}
 }
 
-// simulate returns how many evictions the plugin lets through, one at a time from each node.
-func simulate(p *plugin, wishes []wish) int {
+// simulatePlugin returns how many evictions the plugin lets through, one at a time from each node.
+func simulatePlugin(p *plugin, wishes []wish) int {
 	recorded := plugin{base: 30 * time.Second, cap: 4 * time.Minute, window: time.Hour, ends: map[string][]stretch{}}
 	type move struct {
 		wish
@@ -231,14 +231,14 @@ func simulate(p *plugin, wishes []wish) int {
 			if w.took > 0 {
 				begun[w.vm] = append(begun[w.vm], move{w, w.ran.to})
 			}
-			if !busy && !w.at.Before(p.until(w.vm, w.at)) {
+			if !busy && !w.at.Before(p.findCooldownEnd(w.vm, w.at)) {
 				evictions++
 				under = append(under, move{w, cmp.Or(ran.to, w.at.Add(time.Hour))})
 			}
 			continue
 		}
 		latest := w.at // when it was kept from it, at the latest
-		if held := recorded.until(w.vm, w.at); held.Before(latest) {
+		if held := recorded.findCooldownEnd(w.vm, w.at); held.Before(latest) {
 			latest = held
 		}
 		ends := recorded.ends[w.vm]
@@ -246,7 +246,7 @@ func simulate(p *plugin, wishes []wish) int {
 		if began := ends[len(ends)-1].to; began.After(earliest) {
 			earliest = began
 		}
-		if until := p.until(w.vm, w.at); busy || until.After(earliest) || !until.Before(latest) {
+		if until := p.findCooldownEnd(w.vm, w.at); busy || until.After(earliest) || !until.Before(latest) {
 			continue
 		}
 		evictions++
@@ -348,8 +348,8 @@ func scrapesOf(t *testing.T, name string) []scraped {
 func TestWhatIfInEveryForm(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t)
-	play(t, url, "b-dual-retry-loop-v1.8")
-	code, out, stderr := run(t, "whatif", "--database-url", url, "--policy", "node-limit=1", "--try-once")
+	playBuiltin(t, url, "b-dual-retry-loop-v1.8")
+	code, out, stderr := runCommand(t, "whatif", "--database-url", url, "--policy", "node-limit=1", "--try-once")
 	require.Equal(t, exitFound, code, stderr)
 	for _, want := range []string{
 		"Recorded of b-dual-retry-loop-v1.8 from 2026-11-14", "8 evictions of the descheduler, 8 evacuations, 13 migrations (5 failed, 8 moves), 1 loops.",
@@ -358,7 +358,7 @@ func TestWhatIfInEveryForm(t *testing.T) {
 	} {
 		require.Contains(t, out, want)
 	}
-	code, out, stderr = run(t, "whatif", "--database-url", url, "--sweep", "give-up-after=1..4", "-o", "csv")
+	code, out, stderr = runCommand(t, "whatif", "--database-url", url, "--sweep", "give-up-after=1..4", "-o", "csv")
 	require.Equal(t, exitFound, code, stderr)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	require.Len(t, lines, 5)
@@ -378,15 +378,15 @@ func TestWhatIfInEveryForm(t *testing.T) {
 		{"--policy", "faster"}, {"--policy", "base=2h cap=1h"}, {"--cooldown", "5m"}, {"--sweep", "base=5m"}, {"--node-limit", "-1"}, {"-o", "yaml"},
 		{"--since", "yesterday"}, {"--since", "2026-11-22", "--until", "2026-11-21"}, {"extra"},
 	} {
-		code, _, stderr := run(t, append([]string{"whatif", "--database-url", url}, args...)...)
+		code, _, stderr := runCommand(t, append([]string{"whatif", "--database-url", url}, args...)...)
 		require.Equal(t, exitUsage, code, "%v: %s", args, stderr)
 	}
 	for _, args := range [][]string{{"--since", "2020-01-01", "--until", "2020-02-01"}, {"--cluster", "elsewhere"}, {"-n", "elsewhere"}} {
-		code, _, stderr := run(t, append([]string{"whatif", "--database-url", url}, args...)...)
+		code, _, stderr := runCommand(t, append([]string{"whatif", "--database-url", url}, args...)...)
 		require.Equal(t, exitNotFound, code, "%v: %s", args, stderr)
 	}
-	play(t, url, "k-blocked-slot")
-	code, _, stderr = run(t, "whatif", "--database-url", url)
+	playBuiltin(t, url, "k-blocked-slot")
+	code, _, stderr = runCommand(t, "whatif", "--database-url", url)
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "--cluster: b-dual-retry-loop-v1.8, k-blocked-slot")
 }

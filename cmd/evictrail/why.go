@@ -22,26 +22,26 @@ type question struct {
 	cluster, at, output string
 }
 
-func (q *question) add(cmd *cobra.Command) {
+func (q *question) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&q.cluster, "cluster", "", "the `cluster`, where several are recorded")
 	f.StringVar(&q.at, "at", "", "answer as of this `time` (2026-11-21T00:40:00Z) or this long ago (90m, 7d); by default as of now, or of when the cluster was last seen")
 	f.StringVarP(&q.output, "output", "o", "text", "`format`: text or json")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	q.from.add(cmd)
+	q.from.addFlags(cmd)
 	completeNames(cmd, &q.from, &q.cluster)
 }
 
-// ask reads what the flags say of a VM or a node, and hands the question on to where answers come from.
-func (q *question) ask(ctx context.Context, of trail.Subject, answer func(reader, trail.Question) error) error {
+// askReader reads what the flags say of a VM or a node, and hands the question on to where answers come from.
+func (q *question) askReader(ctx context.Context, of trail.Subject, answer func(reader, trail.Question) error) error {
 	if q.output != "text" && q.output != "json" {
-		return usagef("output %q: expected text or json", q.output)
+		return usageErrorf("output %q: expected text or json", q.output)
 	}
 	at, err := parseTime("at", q.at, time.Now())
 	if err != nil {
 		return err
 	}
-	s, err := q.from.open(ctx)
+	s, err := q.from.openReader(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func inCluster(ctx context.Context, s reader, cluster string, err error) error {
 	}
 	var ambiguous *trail.AmbiguousError
 	if errors.As(err, &ambiguous) {
-		return usagef("%s is known in several clusters: choose one with --cluster: %s", ambiguous.Name, strings.Join(ambiguous.Clusters, ", "))
+		return usageErrorf("%s is known in several clusters: choose one with --cluster: %s", ambiguous.Name, strings.Join(ambiguous.Clusters, ", "))
 	}
 	return err
 }
@@ -80,7 +80,7 @@ Below stand the facts that the answer rests on. With --at the answer is the one 
 			if err != nil {
 				return err
 			}
-			return q.ask(cmd.Context(), of, func(s reader, asked trail.Question) error {
+			return q.askReader(cmd.Context(), of, func(s reader, asked trail.Question) error {
 				answer, err := s.Why(cmd.Context(), asked)
 				if err != nil {
 					return err
@@ -92,7 +92,7 @@ Below stand the facts that the answer rests on. With --at the answer is the one 
 			})
 		},
 	}
-	q.add(cmd)
+	q.addFlags(cmd)
 	return cmd
 }
 
@@ -113,7 +113,7 @@ For a node: how far its drain is, and the same for each of its VMs. Exit status 
 			if err != nil {
 				return err
 			}
-			return q.ask(cmd.Context(), of, func(s reader, asked trail.Question) error {
+			return q.askReader(cmd.Context(), of, func(s reader, asked trail.Question) error {
 				answer, err := s.WhyNot(cmd.Context(), asked)
 				if err != nil {
 					return err
@@ -125,7 +125,7 @@ For a node: how far its drain is, and the same for each of its VMs. Exit status 
 			})
 		},
 	}
-	q.add(cmd)
+	q.addFlags(cmd)
 	return cmd
 }
 
@@ -136,7 +136,7 @@ const nodeWord = "node"
 func parseVMOrNode(args []string) (trail.Subject, error) {
 	if len(args) == 2 {
 		if args[0] != nodeWord || !isName(args[1]) {
-			return trail.Subject{}, usagef("%q: expected NAMESPACE/VM or node NODE", strings.Join(args, " "))
+			return trail.Subject{}, usageErrorf("%q: expected NAMESPACE/VM or node NODE", strings.Join(args, " "))
 		}
 		return trail.Subject{Kind: trail.SubjectNode, Name: args[1]}, nil
 	}
@@ -148,7 +148,7 @@ func parseVMOrNode(args []string) (trail.Subject, error) {
 func parseVM(text string) (namespace, vm string, err error) {
 	namespace, vm, ok := cutName(text)
 	if !ok {
-		return "", "", usagef("%q: expected NAMESPACE/VM, such as shop/db-1", text)
+		return "", "", usageErrorf("%q: expected NAMESPACE/VM, such as shop/db-1", text)
 	}
 	return namespace, vm, nil
 }
@@ -167,7 +167,7 @@ func isName(text string) bool {
 }
 
 func writeAnswer(out io.Writer, a trail.Answer) error {
-	_, err := fmt.Fprintf(out, "%s%s\n%s%s\nEvidence:\n", asOf(a.AsOf), wrap(a.Paragraph), recordingText(a.Recorder, a.NotObserved), adviceText(a.Advice))
+	_, err := fmt.Fprintf(out, "%s%s\n%s%s\nEvidence:\n", asOf(a.AsOf), wrapParagraph(a.Paragraph), recordingText(a.Recorder, a.NotObserved), adviceText(a.Advice))
 	for _, l := range a.Evidence {
 		if err == nil {
 			_, err = fmt.Fprintf(out, "  %s  %s  [%s]\n", l.At.UTC().Format("2006-01-02 15:04:05"), tableCell(&l.Sentence), l.EventID)
@@ -180,10 +180,10 @@ func writeAnswer(out io.Writer, a trail.Answer) error {
 }
 
 func writeNotAnswer(out io.Writer, a trail.NotAnswer) error {
-	_, err := fmt.Fprintf(out, "%s%s\n%s%s", asOf(a.AsOf), wrap(a.Paragraph), recordingText(a.Recorder, a.NotObserved), adviceText(a.Advice))
+	_, err := fmt.Fprintf(out, "%s%s\n%s%s", asOf(a.AsOf), wrapParagraph(a.Paragraph), recordingText(a.Recorder, a.NotObserved), adviceText(a.Advice))
 	for _, o := range a.Obstacles {
 		if a.VMI == "" && err == nil { // of a VM the paragraph has them
-			_, err = fmt.Fprintf(out, "\n%s\n", wrap(fmt.Sprintf("%s/%s: %s.", o.Namespace, o.VMI, o.Text)))
+			_, err = fmt.Fprintf(out, "\n%s\n", wrapParagraph(fmt.Sprintf("%s/%s: %s.", o.Namespace, o.VMI, o.Text)))
 		}
 	}
 	if err == nil {
@@ -197,7 +197,7 @@ func recordingText(note *trail.RecorderNote, gaps []trail.Gap) string {
 	text := ""
 	for _, line := range []string{note.Notice(), trail.DescribeGaps(gaps)} {
 		if line != "" {
-			text += "\n" + wrap(line) + "\n"
+			text += "\n" + wrapParagraph(line) + "\n"
 		}
 	}
 	return text
@@ -219,7 +219,7 @@ func adviceText(advice string) string {
 	text := "\nWhat to do:\n"
 	for line := range strings.SplitSeq(advice, "\n") {
 		if !strings.HasPrefix(line, " ") {
-			line = wrap(line)
+			line = wrapParagraph(line)
 		}
 		text += line + "\n"
 	}
@@ -229,8 +229,8 @@ func adviceText(advice string) string {
 // lineWidth is about how long the lines of a paragraph are.
 const lineWidth = 100
 
-// wrap breaks a paragraph into lines.
-func wrap(text string) string {
+// wrapParagraph breaks a paragraph into lines.
+func wrapParagraph(text string) string {
 	var b strings.Builder
 	column := 0
 	for _, word := range strings.Fields(text) {

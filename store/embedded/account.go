@@ -40,10 +40,10 @@ func serverAccount() (account, error) {
 		"make one or start evictrail as another user")
 }
 
-// apply makes the command run as the account, in a directory that it can enter, and in a process group of its own: an
+// applyToCommand makes the command run as the account, in a directory that it can enter, and in a process group of its own: an
 // interrupt from the terminal is for us, and we stop the server in order. Of our environment it gets what finds
 // programs and libraries, neither secrets nor the PG variables of the user's own clients.
-func (a account) apply(cmd *exec.Cmd, dir string) {
+func (a account) applyToCommand(cmd *exec.Cmd, dir string) {
 	cmd.Dir = dir
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH"), "LD_LIBRARY_PATH=" + os.Getenv("LD_LIBRARY_PATH")}
 	cmd.SysProcAttr = processAttributes()
@@ -102,14 +102,14 @@ func (a account) checkPath(path string) error {
 	if err != nil {
 		return fmt.Errorf("look at directory: %w", err)
 	}
-	if !a.enters(info) {
+	if !a.canEnter(info) {
 		return fmt.Errorf("enter directory %s: closed to user %s, whom the server runs as for root (mode %s): choose another directory, "+
 			"start evictrail as another user, or allow it with chmod o+x", path, a.name, info.Mode())
 	}
 	return nil
 }
 
-func (a account) enters(info fs.FileInfo) bool {
+func (a account) canEnter(info fs.FileInfo) bool {
 	stat := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()
 	switch {
@@ -126,7 +126,7 @@ func (a account) enters(info fs.FileInfo) bool {
 func (a account) makeOwned(path string) error {
 	err := os.Mkdir(path, 0o700)
 	if err == nil {
-		return a.own(path)
+		return a.chownDir(path)
 	}
 	info, statErr := os.Lstat(path)
 	if statErr != nil {
@@ -139,8 +139,8 @@ func (a account) makeOwned(path string) error {
 	return nil
 }
 
-// own makes the account the owner of a directory that we have just made.
-func (a account) own(path string) error {
+// chownDir makes the account the owner of a directory that we have just made.
+func (a account) chownDir(path string) error {
 	if !a.switched {
 		return nil
 	}

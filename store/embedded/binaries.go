@@ -53,7 +53,7 @@ func searchPlaces() []place {
 		return []place{{name: "$" + binEnv, dirs: func(context.Context) []string { return []string{dir} }}}
 	}
 	return []place{
-		{name: "pg_config --bindir", dirs: func(ctx context.Context) []string { return output(ctx, "pg_config", "--bindir") }},
+		{name: "pg_config --bindir", dirs: func(ctx context.Context) []string { return readOutputLine(ctx, "pg_config", "--bindir") }},
 		{name: strings.Join(packagedServers, ", "), dirs: globPackaged},
 		{name: "$PATH", dirs: lookPath},
 		{name: "npm package " + npmPackage(), dirs: func(context.Context) []string { return []string{npmBin("node_modules")} }},
@@ -68,7 +68,7 @@ func findServer(ctx context.Context, places []place) (binaries, error) {
 		var best binaries
 		var notes []string
 		for _, dir := range p.dirs(ctx) {
-			b, err := inspect(ctx, dir)
+			b, err := inspectBinaries(ctx, dir)
 			if err != nil {
 				notes = append(notes, err.Error())
 			} else if b.major > best.major {
@@ -86,8 +86,8 @@ func findServer(ctx context.Context, places []place) (binaries, error) {
 	return binaries{}, fmt.Errorf("%w: looked at %s: %s", ErrNoServer, strings.Join(looked, "; "), installAdvice)
 }
 
-// inspect returns the server in the directory, when it is complete and not too old.
-func inspect(ctx context.Context, dir string) (binaries, error) {
+// inspectBinaries returns the server in the directory, when it is complete and not too old.
+func inspectBinaries(ctx context.Context, dir string) (binaries, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return binaries{}, err
@@ -132,7 +132,7 @@ func lookPath(context.Context) []string {
 
 func globalNPM(ctx context.Context) []string {
 	var dirs []string
-	for _, root := range output(ctx, "npm", "root", "-g") {
+	for _, root := range readOutputLine(ctx, "npm", "root", "-g") {
 		dirs = append(dirs, npmBin(root))
 	}
 	return dirs
@@ -149,8 +149,8 @@ func npmPackage() string {
 
 func npmBin(root string) string { return filepath.Join(root, npmPackage(), "native", "bin") }
 
-// output is the one line that a command prints; nothing when the command is missing or fails.
-func output(ctx context.Context, name string, args ...string) []string {
+// readOutputLine is the one line that a command prints; nothing when the command is missing or fails.
+func readOutputLine(ctx context.Context, name string, args ...string) []string {
 	out, err := exec.CommandContext(ctx, name, args...).Output()
 	line := strings.TrimSpace(string(out))
 	if err != nil || line == "" {

@@ -21,18 +21,18 @@ func installFake(t *testing.T, version string) string {
 	return dir
 }
 
-func at(name string, dirs ...string) place {
+func newPlace(name string, dirs ...string) place {
 	return place{name: name, dirs: func(context.Context) []string { return dirs }}
 }
 
 func TestFindServer(t *testing.T) {
 	v14, v15, v16, v18 := installFake(t, "14.9"), installFake(t, "15.18 (Debian 15.18-0+deb12u1)"), installFake(t, "16.2"), installFake(t, "18beta1")
 
-	found, err := findServer(t.Context(), []place{at("none"), at("old", v14), at("side by side", v15, v16, v14), at("newest", v18)})
+	found, err := findServer(t.Context(), []place{newPlace("none"), newPlace("old", v14), newPlace("side by side", v15, v16, v14), newPlace("newest", v18)})
 	require.NoError(t, err)
 	require.Equal(t, binaries{dir: v16, version: "16.2", major: 16}, found, "the newest of the first place that has one")
 
-	found, err = findServer(t.Context(), []place{at("beta", v18)})
+	found, err = findServer(t.Context(), []place{newPlace("beta", v18)})
 	require.NoError(t, err)
 	require.Equal(t, binaries{dir: v18, version: "18beta1", major: 18}, found)
 }
@@ -42,7 +42,7 @@ func TestNoServer(t *testing.T) {
 	incomplete := installFake(t, "15.1")
 	require.NoError(t, os.Remove(filepath.Join(incomplete, "initdb")))
 
-	_, err := findServer(t.Context(), []place{at("pg_config --bindir", incomplete), at("$PATH"), at("packages", v14)})
+	_, err := findServer(t.Context(), []place{newPlace("pg_config --bindir", incomplete), newPlace("$PATH"), newPlace("packages", v14)})
 	require.ErrorIs(t, err, ErrNoServer)
 	for _, want := range []string{
 		filepath.Join(incomplete, "initdb"), "$PATH (nothing)", v14 + ": version 14.9: must be 15 or newer",

@@ -64,10 +64,10 @@ func openDirectory(path string, b binaries) (*directory, error) {
 
 func (d *directory) close() { _ = d.lock.Close() }
 
-func (d *directory) data() string {
+func (d *directory) dataPath() string {
 	return filepath.Join(d.parent, "pg"+strconv.Itoa(d.binaries.major))
 }
-func (d *directory) logPath() string { return d.data() + ".log" }
+func (d *directory) logPath() string { return d.dataPath() + ".log" }
 
 // ensureData returns when there is a data directory that this server can run on. One that is there is only looked at.
 func (d *directory) ensureData(ctx context.Context, opts Options) error {
@@ -82,26 +82,26 @@ func (d *directory) ensureData(ctx context.Context, opts Options) error {
 	if err := d.initData(ctx, opts.Settings["fsync"] != "off"); err != nil {
 		return err
 	}
-	opts.Logger.Info("data directory created", "dir", d.data(), "elapsed", time.Since(began))
+	opts.Logger.Info("data directory created", "dir", d.dataPath(), "elapsed", time.Since(began))
 	return nil
 }
 
 // checkData reports whether the data directory is there, and refuses one that is not ours to run on. An empty one
 // counts as missing.
 func (d *directory) checkData() (exists bool, err error) {
-	info, err := os.Stat(d.data())
+	info, err := os.Stat(d.dataPath())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("look at data directory: %w", err)
 	case !info.IsDir():
-		return false, d.refuse("not a directory", "move it away or choose another directory")
+		return false, d.unusableError("not a directory", "move it away or choose another directory")
 	case ownerOf(info) != d.account.uid:
-		return false, d.refuse(fmt.Sprintf("owned by uid %d, but the server runs as %s", ownerOf(info), d.account.name),
+		return false, d.unusableError(fmt.Sprintf("owned by uid %d, but the server runs as %s", ownerOf(info), d.account.name),
 			fmt.Sprintf("start evictrail as that user, give it away with chown -R %d, or choose another directory", d.account.uid))
 	}
-	version, err := os.ReadFile(filepath.Join(d.data(), "PG_VERSION"))
+	version, err := os.ReadFile(filepath.Join(d.dataPath(), "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, d.checkEmpty()
 	}
@@ -109,25 +109,25 @@ func (d *directory) checkData() (exists bool, err error) {
 		return false, fmt.Errorf("look at data directory: %w", err)
 	}
 	if got := strings.TrimSpace(string(version)); got != strconv.Itoa(d.binaries.major) {
-		return false, d.refuse(fmt.Sprintf("holds data of PostgreSQL %s, but the server in %s is version %d", got, d.binaries.dir, d.binaries.major),
+		return false, d.unusableError(fmt.Sprintf("holds data of PostgreSQL %s, but the server in %s is version %d", got, d.binaries.dir, d.binaries.major),
 			fmt.Sprintf("set %s to the bin directory of a version %s server, or rename it to pg%s", binEnv, got, got))
 	}
 	return true, nil
 }
 
 func (d *directory) checkEmpty() error {
-	entries, err := os.ReadDir(d.data())
+	entries, err := os.ReadDir(d.dataPath())
 	if err != nil {
 		return fmt.Errorf("look at data directory: %w", err)
 	}
 	if len(entries) > 0 {
-		return d.refuse(fmt.Sprintf("no PG_VERSION in it, but %s", entries[0].Name()), "not a database; move it away or choose another directory")
+		return d.unusableError(fmt.Sprintf("no PG_VERSION in it, but %s", entries[0].Name()), "not a database; move it away or choose another directory")
 	}
 	return nil
 }
 
-func (d *directory) refuse(found, advice string) error {
-	return fmt.Errorf("use data directory %s: %s: %s", d.data(), found, advice)
+func (d *directory) unusableError(found, advice string) error {
+	return fmt.Errorf("use data directory %s: %s: %s", d.dataPath(), found, advice)
 }
 
 // checkBeside looks at what lies beside a data directory that is still to be made: another major version's is refused,
@@ -140,7 +140,7 @@ func (d *directory) checkBeside(log *slog.Logger) error {
 	for _, entry := range entries {
 		path := filepath.Join(d.parent, entry.Name())
 		if match := dataPattern.FindStringSubmatch(entry.Name()); match != nil && hasVersion(path) {
-			return d.refuse(fmt.Sprintf("missing, but there is data of PostgreSQL %s in %s", match[1], path), fmt.Sprintf(
+			return d.unusableError(fmt.Sprintf("missing, but there is data of PostgreSQL %s in %s", match[1], path), fmt.Sprintf(
 				"set %s to the bin directory of a version %s server, upgrade with pg_upgrade, or move the old data away to begin anew", binEnv, match[1]))
 		}
 		if match := initPattern.FindStringSubmatch(entry.Name()); match != nil && isLeftover(match[1]) {
@@ -176,7 +176,7 @@ func (d *directory) initData(ctx context.Context, durable bool) error {
 	if err := d.runInitdb(ctx, temp, durable); err != nil {
 		return errors.Join(err, os.RemoveAll(temp))
 	}
-	if err := os.Rename(temp, d.data()); err != nil {
+	if err := os.Rename(temp, d.dataPath()); err != nil {
 		return errors.Join(fmt.Errorf("name data directory: %w", err), os.RemoveAll(temp))
 	}
 	return syncDir(d.parent)
@@ -189,7 +189,7 @@ func (d *directory) runInitdb(ctx context.Context, dir string, durable bool) err
 		args = append(args, "--no-sync")
 	}
 	cmd := exec.CommandContext(ctx, d.binaries.path("initdb"), args...)
-	d.account.apply(cmd, d.parent)
+	d.account.applyToCommand(cmd, d.parent)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // its children, too
 	cmd.WaitDelay = initWaitDelay
 	runtime.LockOSThread() // for the parent-death signal, see supervise
@@ -227,5 +227,5 @@ func (d *directory) makeSocketDir(before string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make socket directory: %w", err)
 	}
-	return dir, errors.Join(d.account.own(dir), d.account.checkPath(dir))
+	return dir, errors.Join(d.account.chownDir(dir), d.account.checkPath(dir))
 }

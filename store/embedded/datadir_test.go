@@ -24,17 +24,17 @@ func openTemp(t *testing.T) *directory {
 	return d
 }
 
-// write makes a file and the directories above it; all belong to the server's user.
-func (d *directory) write(t *testing.T, name, text string) {
+// writeFile makes a file and the directories above it; all belong to the server's user.
+func (d *directory) writeFile(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join(d.parent, name)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	require.NoError(t, d.account.own(filepath.Dir(path)))
+	require.NoError(t, d.account.chownDir(filepath.Dir(path)))
 }
 
-// listing is every path below a directory with its mode, time and size.
-func listing(t *testing.T, dir string) (lines []string) {
+// listTree is every path below a directory with its mode, time and size.
+func listTree(t *testing.T, dir string) (lines []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		require.NoError(t, err)
@@ -52,14 +52,14 @@ func TestForeignDataIsRefusedAndUntouched(t *testing.T) {
 		setup func(*testing.T, *directory)
 		want  string
 	}{
-		{"other version under our name", func(t *testing.T, d *directory) { t.Helper(); d.write(t, "pg15/PG_VERSION", "13\n") }, "holds data of PostgreSQL 13"},
-		{"no database", func(t *testing.T, d *directory) { t.Helper(); d.write(t, "pg15/letter.txt", "dear") }, "no PG_VERSION in it, but letter.txt"},
-		{"a file", func(t *testing.T, d *directory) { t.Helper(); d.write(t, "pg15", "dear") }, "not a directory"},
-		{"older version beside", func(t *testing.T, d *directory) { t.Helper(); d.write(t, "pg14/PG_VERSION", "14\n") }, "there is data of PostgreSQL 14"},
-		{"newer version beside", func(t *testing.T, d *directory) { t.Helper(); d.write(t, "pg16/PG_VERSION", "16\n") }, "there is data of PostgreSQL 16"},
+		{"other version under our name", func(t *testing.T, d *directory) { t.Helper(); d.writeFile(t, "pg15/PG_VERSION", "13\n") }, "holds data of PostgreSQL 13"},
+		{"no database", func(t *testing.T, d *directory) { t.Helper(); d.writeFile(t, "pg15/letter.txt", "dear") }, "no PG_VERSION in it, but letter.txt"},
+		{"a file", func(t *testing.T, d *directory) { t.Helper(); d.writeFile(t, "pg15", "dear") }, "not a directory"},
+		{"older version beside", func(t *testing.T, d *directory) { t.Helper(); d.writeFile(t, "pg14/PG_VERSION", "14\n") }, "there is data of PostgreSQL 14"},
+		{"newer version beside", func(t *testing.T, d *directory) { t.Helper(); d.writeFile(t, "pg16/PG_VERSION", "16\n") }, "there is data of PostgreSQL 16"},
 		{"another user's", func(t *testing.T, d *directory) {
 			t.Helper()
-			d.write(t, "pg15/PG_VERSION", "15\n")
+			d.writeFile(t, "pg15/PG_VERSION", "15\n")
 			d.account.uid++
 		}, "owned by uid"},
 	}
@@ -68,11 +68,11 @@ func TestForeignDataIsRefusedAndUntouched(t *testing.T) {
 			t.Parallel()
 			d := openTemp(t)
 			tt.setup(t, d)
-			before := listing(t, d.parent)
+			before := listTree(t, d.parent)
 			err := d.ensureData(t.Context(), Options{Logger: discard})
 			require.ErrorContains(t, err, tt.want)
-			require.ErrorContains(t, err, d.data())
-			require.Equal(t, before, listing(t, d.parent))
+			require.ErrorContains(t, err, d.dataPath())
+			require.Equal(t, before, listTree(t, d.parent))
 		})
 	}
 }
@@ -80,8 +80,8 @@ func TestForeignDataIsRefusedAndUntouched(t *testing.T) {
 func TestOlderDataBesideOursIsNoMatter(t *testing.T) {
 	t.Parallel()
 	d := openTemp(t)
-	d.write(t, "pg14/PG_VERSION", "14\n")
-	d.write(t, "pg15/PG_VERSION", "15\n")
+	d.writeFile(t, "pg14/PG_VERSION", "14\n")
+	d.writeFile(t, "pg15/PG_VERSION", "15\n")
 	require.NoError(t, d.ensureData(t.Context(), Options{Logger: discard}))
 }
 
@@ -90,9 +90,9 @@ func TestOnlyLeftoversOfTheDeadAreRemoved(t *testing.T) {
 	d := openTemp(t)
 	dead := exec.Command("true")
 	require.NoError(t, dead.Run())
-	d.write(t, fmt.Sprintf(".pg15.init-%d/PG_VERSION", dead.Process.Pid), "15\n")
-	d.write(t, fmt.Sprintf(".pg15.init-%d/PG_VERSION", os.Getpid()), "15\n")
-	d.write(t, fmt.Sprintf(".pg15.init-%d/PG_VERSION", os.Getppid()), "15\n")
+	d.writeFile(t, fmt.Sprintf(".pg15.init-%d/PG_VERSION", dead.Process.Pid), "15\n")
+	d.writeFile(t, fmt.Sprintf(".pg15.init-%d/PG_VERSION", os.Getpid()), "15\n")
+	d.writeFile(t, fmt.Sprintf(".pg15.init-%d/PG_VERSION", os.Getppid()), "15\n")
 	require.NoError(t, d.checkBeside(discard))
 	left, err := filepath.Glob(filepath.Join(d.parent, ".pg15.init-*"))
 	require.NoError(t, err)
@@ -102,15 +102,15 @@ func TestOnlyLeftoversOfTheDeadAreRemoved(t *testing.T) {
 func TestStaleLockFileOfServer(t *testing.T) {
 	t.Parallel()
 	d := openTemp(t)
-	path := filepath.Join(d.data(), "postmaster.pid")
+	path := filepath.Join(d.dataPath(), "postmaster.pid")
 
 	dead := exec.Command("true")
 	require.NoError(t, dead.Run())
-	d.write(t, "pg15/postmaster.pid", strconv.Itoa(dead.Process.Pid)+"\n")
+	d.writeFile(t, "pg15/postmaster.pid", strconv.Itoa(dead.Process.Pid)+"\n")
 	require.NoError(t, d.awaitPredecessor(t.Context(), discard, 0))
 	require.FileExists(t, path, "the server sees for itself that the process is dead")
 
-	d.write(t, "pg15/postmaster.pid", strconv.Itoa(os.Getpid())+"\n")
+	d.writeFile(t, "pg15/postmaster.pid", strconv.Itoa(os.Getpid())+"\n")
 	require.NoError(t, d.awaitPredecessor(t.Context(), discard, 0))
 	require.NoFileExists(t, path, "the process is alive, but no server")
 }
@@ -134,7 +134,7 @@ func TestClosedDirectoryIsNamed(t *testing.T) {
 func TestForeignSocketDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	d := openTemp(t)
-	d.write(t, "socket/.s.PGSQL.5432", "")
+	d.writeFile(t, "socket/.s.PGSQL.5432", "")
 	dir, err := d.makeSocketDir("")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755))
@@ -151,7 +151,7 @@ func TestLongLogIsPutAside(t *testing.T) {
 	require.EqualValues(t, 4, size)
 	_, err = log.WriteString("one\ntwo\n")
 	require.NoError(t, err)
-	require.Equal(t, "one\ntwo", tail(path, size))
+	require.Equal(t, "one\ntwo", readLogTail(path, size))
 	require.NoError(t, log.Truncate(maxLogSize+1))
 	require.NoError(t, log.Close())
 

@@ -89,10 +89,10 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		return nil, err
 	}
 	began := time.Now()
-	s, err := start(ctx, opts, found)
+	s, err := tryStart(ctx, opts, found)
 	for errors.Is(err, errSurvivors) && ctx.Err() == nil && time.Since(began) < opts.StartTimeout {
 		time.Sleep(survivorPoll)
-		s, err = start(ctx, opts, found)
+		s, err = tryStart(ctx, opts, found)
 	}
 	if err != nil {
 		return nil, err
@@ -102,19 +102,19 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// start is one attempt. It locks the directory, which is unlocked after an error, and else when the server ends.
-func start(ctx context.Context, opts Options, found binaries) (*Server, error) {
+// tryStart is one attempt. It locks the directory, which is unlocked after an error, and else when the server ends.
+func tryStart(ctx context.Context, opts Options, found binaries) (*Server, error) {
 	dir, err := openDirectory(opts.Dir, found)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{dir: dir, binaries: found, done: make(chan struct{})}
-	if err := s.prepare(ctx, opts); err != nil {
-		s.release()
+	if err := s.prepareStart(ctx, opts); err != nil {
+		s.releaseResources()
 		return nil, err
 	}
 	started := make(chan error)
-	go s.supervise(started)
+	go s.superviseProcess(started)
 	if err := <-started; err != nil {
 		<-s.done
 		return nil, fmt.Errorf("start server %s as %s: %w", s.cmd.Path, dir.account.name, err)
@@ -129,8 +129,8 @@ func start(ctx context.Context, opts Options, found binaries) (*Server, error) {
 	return s, nil
 }
 
-// prepare makes everything that the server needs before it can be forked.
-func (s *Server) prepare(ctx context.Context, opts Options) (err error) {
+// prepareStart makes everything that the server needs before it can be forked.
+func (s *Server) prepareStart(ctx context.Context, opts Options) (err error) {
 	if err = s.dir.ensureData(ctx, opts); err != nil {
 		return err
 	}
@@ -143,15 +143,15 @@ func (s *Server) prepare(ctx context.Context, opts Options) (err error) {
 	if s.log, s.logStart, err = openLog(s.dir.logPath()); err != nil {
 		return err
 	}
-	s.cmd = exec.Command(s.binaries.path("postgres"), s.arguments(opts.Settings)...)
-	s.dir.account.apply(s.cmd, s.dir.parent)
+	s.cmd = exec.Command(s.binaries.path("postgres"), s.buildArguments(opts.Settings)...)
+	s.dir.account.applyToCommand(s.cmd, s.dir.parent)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	return nil
 }
 
-// arguments are the server's command line. Settings win over our defaults, and where the server listens wins over
+// buildArguments are the server's command line. Settings win over our defaults, and where the server listens wins over
 // both: the URL and the closed directory around the socket depend on it.
-func (s *Server) arguments(settings map[string]string) []string {
+func (s *Server) buildArguments(settings map[string]string) []string {
 	all := map[string]string{
 		"cluster_name":    "evictrail",
 		"log_checkpoints": "off",
@@ -168,21 +168,21 @@ func (s *Server) arguments(settings map[string]string) []string {
 		"unix_socket_directories": `"` + strings.ReplaceAll(s.socketDir, `"`, `""`) + `"`, // a list: commas need quotes
 		"unix_socket_permissions": "0700",
 	})
-	args := []string{"-D", s.dir.data()}
+	args := []string{"-D", s.dir.dataPath()}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		args = append(args, "-c", name+"="+all[name])
 	}
 	return args
 }
 
-// supervise forks the server, owns it until it has ended and then gives everything back. It keeps its thread all that
+// superviseProcess forks the server, owns it until it has ended and then gives everything back. It keeps its thread all that
 // time: the kernel sends the parent-death signal at the end of the thread that forked, not of the process, and a thread
 // that is given back may be ended by whoever locks it next.
-func (s *Server) supervise(started chan<- error) {
+func (s *Server) superviseProcess(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(s.done)
-	defer s.release()
+	defer s.releaseResources()
 	err := s.cmd.Start()
 	started <- err
 	if err != nil {
@@ -197,15 +197,15 @@ func (s *Server) endedByItself(err error) error {
 	if err == nil {
 		err = errors.New("exit status 0")
 	}
-	end := tail(s.log.Name(), s.logStart)
+	end := readLogTail(s.log.Name(), s.logStart)
 	if strings.Contains(end, survivorsText) {
 		err = errSurvivors
 	}
-	return fmt.Errorf("server on %s ended by itself: %w; the end of %s:\n%s", s.dir.data(), err, s.log.Name(), end)
+	return fmt.Errorf("server on %s ended by itself: %w; the end of %s:\n%s", s.dir.dataPath(), err, s.log.Name(), end)
 }
 
-// release gives back what prepare took. The lock goes last.
-func (s *Server) release() {
+// releaseResources gives back what prepare took. The lock goes last.
+func (s *Server) releaseResources() {
 	if s.log != nil {
 		_ = s.log.Close()
 	}
@@ -228,7 +228,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 			return s.err
 		case <-ctx.Done():
 			return fmt.Errorf("wait for server on %s: %w: %w; the end of %s:\n%s",
-				s.dir.data(), context.Cause(ctx), err, s.log.Name(), tail(s.log.Name(), s.logStart))
+				s.dir.dataPath(), context.Cause(ctx), err, s.log.Name(), readLogTail(s.log.Name(), s.logStart))
 		case <-time.After(retryInterval):
 		}
 	}
@@ -259,7 +259,7 @@ func Find(ctx context.Context, dir, database string) (version, url string, err e
 		return "", "", err
 	}
 	d := &directory{parent: dir, binaries: found}
-	text, err := os.ReadFile(filepath.Join(d.data(), "postmaster.pid"))
+	text, err := os.ReadFile(filepath.Join(d.dataPath(), "postmaster.pid"))
 	if err != nil {
 		return found.version, "", nil //nolint:nilerr // nothing runs there, or nothing that is ours
 	}
@@ -288,7 +288,7 @@ func (s *Server) URL(database string) string {
 func (s *Server) Version() string { return s.binaries.version }
 
 // DataDir is the server's data directory: absolute, symbolic links followed.
-func (s *Server) DataDir() string { return s.dir.data() }
+func (s *Server) DataDir() string { return s.dir.dataPath() }
 
 // PID is the process ID of the postmaster. It is never reused while Done is open.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
@@ -317,20 +317,20 @@ func (s *Server) Stop(ctx context.Context) error {
 	default:
 	}
 	s.stopping.Store(true)
-	if err := s.signal(syscall.SIGINT); err != nil {
+	if err := s.sendSignal(syscall.SIGINT); err != nil {
 		return err
 	}
 	select {
 	case <-s.done:
 		return nil
 	case <-ctx.Done():
-		return errors.Join(fmt.Errorf("stop server on %s: ended at once: %w", s.dir.data(), context.Cause(ctx)), s.stopNow())
+		return errors.Join(fmt.Errorf("stop server on %s: ended at once: %w", s.dir.dataPath(), context.Cause(ctx)), s.stopNow())
 	}
 }
 
 // stopNow ends the server without a checkpoint, and kills it when even that takes too long.
 func (s *Server) stopNow() error {
-	if err := s.signal(syscall.SIGQUIT); err != nil {
+	if err := s.sendSignal(syscall.SIGQUIT); err != nil {
 		return err
 	}
 	select {
@@ -338,12 +338,12 @@ func (s *Server) stopNow() error {
 		return nil
 	case <-time.After(immediateTimeout):
 	}
-	err := s.signal(syscall.SIGKILL)
+	err := s.sendSignal(syscall.SIGKILL)
 	<-s.done
 	return err
 }
 
-func (s *Server) signal(sig os.Signal) error {
+func (s *Server) sendSignal(sig os.Signal) error {
 	if err := s.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("signal server process %d: %w", s.PID(), err)
 	}

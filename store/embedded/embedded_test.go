@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // runHelper starts a server, writes a row and returns the one line that is said about it.
 func runHelper(dir string) string {
 	ctx := context.Background()
-	s, err := Start(ctx, options(dir))
+	s, err := Start(ctx, newOptions(dir))
 	if err != nil {
 		return err.Error()
 	}
@@ -47,7 +47,7 @@ func runHelper(dir string) string {
 	return fmt.Sprint("ready ", s.PID())
 }
 
-func options(dir string) Options {
+func newOptions(dir string) Options {
 	return Options{Dir: dir, Settings: map[string]string{"fsync": "off"}}
 }
 
@@ -67,7 +67,7 @@ func startServer(t *testing.T, opts Options) *Server {
 	return s
 }
 
-func connect(t *testing.T, s *Server) *pgx.Conn {
+func openConn(t *testing.T, s *Server) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.URL("evictrail"))
 	require.NoError(t, err)
@@ -75,11 +75,11 @@ func connect(t *testing.T, s *Server) *pgx.Conn {
 	return conn
 }
 
-// ask returns the one text that a query answers.
-func ask(t *testing.T, s *Server, query string) string {
+// queryText returns the one text that a query answers.
+func queryText(t *testing.T, s *Server, query string) string {
 	t.Helper()
 	var answer string
-	require.NoError(t, connect(t, s).QueryRow(t.Context(), query).Scan(&answer))
+	require.NoError(t, openConn(t, s).QueryRow(t.Context(), query).Scan(&answer))
 	return answer
 }
 
@@ -94,22 +94,22 @@ func awaitDone(t *testing.T, s *Server) {
 
 func TestStartStopStart(t *testing.T) {
 	t.Parallel()
-	opts := options(filepath.Join(tempDir(t), "made", "by us"))
+	opts := newOptions(filepath.Join(tempDir(t), "made", "by us"))
 	opts.Settings["work_mem"] = "5MB"
 	opts.Settings["listen_addresses"] = "*"
 
 	s := startServer(t, opts)
-	require.Equal(t, s.Version(), strings.Fields(ask(t, s, "SHOW server_version"))[0])
-	require.Equal(t, s.DataDir(), ask(t, s, "SHOW data_directory"))
-	require.Equal(t, "UTC", ask(t, s, "SHOW timezone"))
-	require.Equal(t, "5MB", ask(t, s, "SHOW work_mem"))
-	require.Equal(t, "on", ask(t, s, "SHOW data_checksums"))
-	require.Empty(t, ask(t, s, "SHOW listen_addresses"), "nothing may listen on TCP")
+	require.Equal(t, s.Version(), strings.Fields(queryText(t, s, "SHOW server_version"))[0])
+	require.Equal(t, s.DataDir(), queryText(t, s, "SHOW data_directory"))
+	require.Equal(t, "UTC", queryText(t, s, "SHOW timezone"))
+	require.Equal(t, "5MB", queryText(t, s, "SHOW work_mem"))
+	require.Equal(t, "on", queryText(t, s, "SHOW data_checksums"))
+	require.Empty(t, queryText(t, s, "SHOW listen_addresses"), "nothing may listen on TCP")
 	info, err := os.Stat(s.socketDir)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm(), "trust rests on a closed socket directory")
 
-	_, err = connect(t, s).Exec(t.Context(), "CREATE TABLE kept AS SELECT 42 AS number")
+	_, err = openConn(t, s).Exec(t.Context(), "CREATE TABLE kept AS SELECT 42 AS number")
 	require.NoError(t, err)
 	_, err = Start(t.Context(), opts)
 	require.ErrorIs(t, err, ErrInUse)
@@ -121,7 +121,7 @@ func TestStartStopStart(t *testing.T) {
 	require.NoError(t, s.Err())
 
 	s = startServer(t, opts)
-	require.Equal(t, "42", ask(t, s, "SELECT number::text FROM kept"))
+	require.Equal(t, "42", queryText(t, s, "SELECT number::text FROM kept"))
 }
 
 // TestFind looks for a server before it is started, while it runs and after it has ended.
@@ -132,7 +132,7 @@ func TestFind(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, url)
 	require.NoDirExists(t, dir, "looking changes nothing")
-	s := startServer(t, options(dir))
+	s := startServer(t, newOptions(dir))
 	require.Equal(t, s.Version(), version)
 	_, url, err = Find(t.Context(), dir, "evictrail")
 	require.NoError(t, err)
@@ -145,20 +145,20 @@ func TestFind(t *testing.T) {
 
 func TestLongPathUsesShortSocketDirectory(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, options(filepath.Join(tempDir(t), strings.Repeat("long", 25))))
+	s := startServer(t, newOptions(filepath.Join(tempDir(t), strings.Repeat("long", 25))))
 	require.NotContains(t, s.socketDir, s.dir.parent)
-	require.Equal(t, "1", ask(t, s, "SELECT '1'"))
+	require.Equal(t, "1", queryText(t, s, "SELECT '1'"))
 	require.NoError(t, s.Stop(t.Context()))
 	require.NoDirExists(t, s.socketDir)
 }
 
 func TestEndWithoutStop(t *testing.T) {
 	t.Parallel()
-	opts := options(tempDir(t))
+	opts := newOptions(tempDir(t))
 
 	s := startServer(t, opts)
 	require.NoError(t, s.Err())
-	backend, err := strconv.Atoi(ask(t, s, "SELECT pid::text FROM pg_stat_activity WHERE backend_type = 'checkpointer'"))
+	backend, err := strconv.Atoi(queryText(t, s, "SELECT pid::text FROM pg_stat_activity WHERE backend_type = 'checkpointer'"))
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(backend, syscall.SIGSTOP))
 	require.NoError(t, syscall.Kill(s.PID(), syscall.SIGKILL))
@@ -182,7 +182,7 @@ func TestEndWithoutStop(t *testing.T) {
 
 func TestStartFailureShowsLog(t *testing.T) {
 	t.Parallel()
-	opts := options(tempDir(t))
+	opts := newOptions(tempDir(t))
 	opts.Settings["shared_buffers"] = "plenty"
 	_, err := Start(t.Context(), opts)
 	require.ErrorContains(t, err, `invalid value for parameter "shared_buffers"`)
@@ -201,7 +201,7 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 	dir := tempDir(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // in the middle of initdb
 	defer cancel()
-	_, err := Start(ctx, options(dir))
+	_, err := Start(ctx, newOptions(dir))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	left, err := filepath.Glob(filepath.Join(dir, ".pg*"))
 	require.NoError(t, err)
@@ -228,8 +228,8 @@ func TestServerEndsWithItsParent(t *testing.T) {
 	if predecessorGrace > 0 { // the kernel sends a parent-death signal
 		require.Eventually(t, func() bool { return !runs() }, 2*time.Minute, 10*time.Millisecond)
 	}
-	s := startServer(t, options(dir))
-	require.Equal(t, "42", ask(t, s, "SELECT number::text FROM kept"))
+	s := startServer(t, newOptions(dir))
+	require.Equal(t, "42", queryText(t, s, "SELECT number::text FROM kept"))
 }
 
 func TestStartWaitsForServerOfDeadParent(t *testing.T) {
@@ -237,8 +237,8 @@ func TestStartWaitsForServerOfDeadParent(t *testing.T) {
 	dir := tempDir(t)
 	parent, _ := startHelper(t, dir)
 	require.NoError(t, parent.Process.Kill())
-	s := startServer(t, options(dir))
-	require.Equal(t, "42", ask(t, s, "SELECT number::text FROM kept"))
+	s := startServer(t, newOptions(dir))
+	require.Equal(t, "42", queryText(t, s, "SELECT number::text FROM kept"))
 	_ = parent.Wait()
 }
 

@@ -83,7 +83,7 @@ func (k *Keeper) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
-			server = k.restart(ctx)
+			server = k.restartServer(ctx)
 		}
 		k.mu.Lock()
 		k.server = server
@@ -91,8 +91,8 @@ func (k *Keeper) run(ctx context.Context) {
 	}
 }
 
-// restart starts a server, and returns nil where it cannot. Why it cannot is logged once.
-func (k *Keeper) restart(ctx context.Context) *Server {
+// restartServer starts a server, and returns nil where it cannot. Why it cannot is logged once.
+func (k *Keeper) restartServer(ctx context.Context) *Server {
 	server, err := Start(ctx, k.opts)
 	switch {
 	case err == nil:

@@ -41,13 +41,13 @@ func TestKeeperStartsAKilledServerAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			log := &lockedLog{}
-			opts := options(filepath.Join(tempDir(t), dir))
+			opts := newOptions(filepath.Join(tempDir(t), dir))
 			opts.Logger = slog.New(slog.NewTextHandler(log, nil))
 			k, err := Keep(t.Context(), opts)
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = k.Stop(t.Context()) })
 			first, url := k.Server(), k.URL("evictrail")
-			_, err = connect(t, first).Exec(t.Context(), "CREATE TABLE kept AS SELECT 42 AS number")
+			_, err = openConn(t, first).Exec(t.Context(), "CREATE TABLE kept AS SELECT 42 AS number")
 			require.NoError(t, err)
 
 			// Another process that takes the directory in the moment between two servers keeps it from being started.

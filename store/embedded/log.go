@@ -29,8 +29,8 @@ func openLog(path string) (*os.File, int64, error) {
 	return log, size, err
 }
 
-// tail is the end of a log, of what was written after the first bytes.
-func tail(path string, after int64) string {
+// readLogTail is the end of a log, of what was written after the first bytes.
+func readLogTail(path string, after int64) string {
 	log, err := os.Open(path)
 	if err != nil {
 		return err.Error()

@@ -28,16 +28,16 @@ func (d *directory) awaitPredecessor(ctx context.Context, log *slog.Logger, grac
 		return err
 	}
 	process, err := os.FindProcess(pid) // before we look at it: the signal then goes to no other process
-	if err != nil || !isServer(pid, d.data()) {
+	if err != nil || !isServer(pid, d.dataPath()) {
 		return d.removeStalePID(pid)
 	}
-	log.Warn("previous server still runs", "pid", pid, "dir", d.data())
+	log.Warn("previous server still runs", "pid", pid, "dir", d.dataPath())
 	if err := d.awaitEnd(ctx, pid, grace); err == nil || ctx.Err() != nil {
 		return err
 	}
-	log.Warn("stopping previous server", "pid", pid, "dir", d.data())
+	log.Warn("stopping previous server", "pid", pid, "dir", d.dataPath())
 	if err := process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("stop previous server on %s: process %d: %w", d.data(), pid, err)
+		return fmt.Errorf("stop previous server on %s: process %d: %w", d.dataPath(), pid, err)
 	}
 	return d.awaitEnd(ctx, pid, predecessorTimeout)
 }
@@ -46,10 +46,10 @@ func (d *directory) awaitPredecessor(ctx context.Context, log *slog.Logger, grac
 func (d *directory) awaitEnd(ctx context.Context, pid int, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	for isServer(pid, d.data()) {
+	for isServer(pid, d.dataPath()) {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the end of the previous server on %s: process %d: %w", d.data(), pid, context.Cause(ctx))
+			return fmt.Errorf("wait for the end of the previous server on %s: process %d: %w", d.dataPath(), pid, context.Cause(ctx))
 		case <-time.After(predecessorPoll):
 		}
 	}
@@ -58,7 +58,7 @@ func (d *directory) awaitEnd(ctx context.Context, pid int, limit time.Duration) 
 
 // postmasterPID is what the server's own lock file says, 0 when there is none.
 func (d *directory) postmasterPID() (int, error) {
-	text, err := os.ReadFile(filepath.Join(d.data(), "postmaster.pid"))
+	text, err := os.ReadFile(filepath.Join(d.dataPath(), "postmaster.pid"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -80,7 +80,7 @@ func (d *directory) removeStalePID(pid int) error {
 	if !isAlive(pid) {
 		return nil // the server sees this by itself
 	}
-	if err := os.Remove(filepath.Join(d.data(), "postmaster.pid")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(d.dataPath(), "postmaster.pid")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove stale lock file: %w", err)
 	}
 	return nil

@@ -114,7 +114,7 @@ func (l Source) NodeRows(ctx context.Context, wants []fold.NodeWant) ([]*fold.No
 		}
 		subjects, nodes, since = append(subjects, pg.CleanText(want.Subject.String())), append(nodes, node), append(since, want.Since)
 	}
-	err := l.read(ctx, func(tx pgx.Tx, frozenTo time.Time) error {
+	err := l.runInTx(ctx, func(tx pgx.Tx, frozenTo time.Time) error {
 		if len(subjects) > 0 {
 			var batch pgx.Batch
 			batch.Queue(quietNodesQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": subjects, "nodes": nodes, "since": since, "slack": tables.AroundSlack}).

@@ -166,14 +166,14 @@ const (
 // Windows returns windows of subjects (fold.Source).
 func (l Source) Windows(ctx context.Context, wants []fold.Want, lookback time.Duration) ([]*fold.Window, error) {
 	if len(wants) <= loadsTogether {
-		return l.windows(ctx, wants, lookback)
+		return l.loadWindows(ctx, wants, lookback)
 	}
 	parts := make([][]*fold.Window, loaders)
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range parts {
 		some := wants[len(wants)*i/loaders : len(wants)*(i+1)/loaders]
 		group.Go(func() (err error) {
-			parts[i], err = l.windows(ctx, some, lookback)
+			parts[i], err = l.loadWindows(ctx, some, lookback)
 			return err
 		})
 	}
@@ -181,15 +181,15 @@ func (l Source) Windows(ctx context.Context, wants []fold.Want, lookback time.Du
 	return slices.Concat(parts...), err
 }
 
-// windows returns windows that are read in one transaction. A version is read before the facts: what is recorded in between is in a later one.
-func (l Source) windows(ctx context.Context, wants []fold.Want, lookback time.Duration) ([]*fold.Window, error) {
+// loadWindows returns windows that are read in one transaction. A version is read before the facts: what is recorded in between is in a later one.
+func (l Source) loadWindows(ctx context.Context, wants []fold.Want, lookback time.Duration) ([]*fold.Window, error) {
 	windows := map[trail.Subject]*fold.Window{}
 	subjects, since := make([]string, len(wants)), make([]time.Time, len(wants))
 	for i, want := range wants {
 		windows[want.Subject] = &fold.Window{Subject: want.Subject, Since: want.Since}
 		subjects[i], since[i] = pg.CleanText(want.Subject.String()), pg.SendableTime(want.Since)
 	}
-	err := l.read(ctx, func(tx pgx.Tx, frozenTo time.Time) error {
+	err := l.runInTx(ctx, func(tx pgx.Tx, frozenTo time.Time) error {
 		rows, err := tx.Query(ctx, openWindowsQuery, pgx.StrictNamedArgs{
 			"cluster": l.cluster, "subjects": subjects, "since": since, "slack": tables.AroundSlack, "lookback": lookback,
 		})
@@ -200,7 +200,7 @@ func (l Source) windows(ctx context.Context, wants []fold.Want, lookback time.Du
 		if err != nil {
 			return err
 		}
-		return l.fill(ctx, tx, windows, found, frozenTo)
+		return l.fillWindows(ctx, tx, windows, found, frozenTo)
 	})
 	out := make([]*fold.Window, len(wants))
 	for i, want := range wants {
@@ -209,8 +209,8 @@ func (l Source) windows(ctx context.Context, wants []fold.Want, lookback time.Du
 	return out, err
 }
 
-// read runs a function in a transaction in which no facts are dropped. frozenTo is until when facts were dropped before; zero: none were.
-func (l Source) read(ctx context.Context, run func(tx pgx.Tx, frozenTo time.Time) error) error {
+// runInTx runs a function in a transaction in which no facts are dropped. frozenTo is until when facts were dropped before; zero: none were.
+func (l Source) runInTx(ctx context.Context, run func(tx pgx.Tx, frozenTo time.Time) error) error {
 	return l.db.InTx(ctx, "load windows", func(tx pgx.Tx) error {
 		var settled *time.Time
 		var batch pgx.Batch
@@ -223,8 +223,8 @@ func (l Source) read(ctx context.Context, run func(tx pgx.Tx, frozenTo time.Time
 	})
 }
 
-// fill reads the facts and rows of windows.
-func (l Source) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*fold.Window, found []openWindow, frozenTo time.Time) error {
+// fillWindows reads the facts and rows of windows.
+func (l Source) fillWindows(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*fold.Window, found []openWindow, frozenTo time.Time) error {
 	var vms, whole, nodes, namespaces, rules, all, frozen []string
 	var vmFrom, namespaceFrom, rowsFrom, frozenFrom []time.Time
 	rulesSince := pg.Never

@@ -41,7 +41,7 @@ type DB struct {
 // may be nil, sees each statement.
 func Connect(ctx context.Context, url, passwordFile string, tracer pgx.QueryTracer) (*DB, error) {
 	l := &link{url: url, passwordFile: passwordFile}
-	config, err := l.config()
+	config, err := l.newPoolConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (db *DB) InTx(ctx context.Context, doing string, run func(pgx.Tx) error) er
 	var err error
 	for i := 1; ; i++ {
 		err = pgx.BeginTxFunc(ctx, db.Pool, pgx.TxOptions{BeginQuery: writing}, run)
-		if i == attempts || !retryable(err) {
+		if i == attempts || !isRetryable(err) {
 			break
 		}
 		if db.Retried != nil {

@@ -162,9 +162,9 @@ func hidePassword(err error) error {
 	return err
 }
 
-// retryable reports whether the transaction may succeed when it is simply done again: deadlock, serialization failure,
+// isRetryable reports whether the transaction may succeed when it is simply done again: deadlock, serialization failure,
 // or two writers that made the same partition.
-func retryable(err error) bool {
+func isRetryable(err error) bool {
 	switch codeOf(err) {
 	case "40001", "40P01", "42P07", "23505":
 		return true

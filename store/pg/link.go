@@ -30,9 +30,9 @@ const connectionLives = 15 * time.Minute
 // poolDefault is how long connections live where nothing is said. Source: pgxpool, defaultMaxConnLifetime.
 const poolDefault = time.Hour
 
-// config makes the configuration of a pool.
-func (l *link) config() (*pgxpool.Config, error) {
-	config, err := l.read()
+// newPoolConfig makes the configuration of a pool.
+func (l *link) newPoolConfig() (*pgxpool.Config, error) {
+	config, err := l.readConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -41,12 +41,12 @@ func (l *link) config() (*pgxpool.Config, error) {
 	if pool.MaxConnLifetime == poolDefault {
 		pool.MaxConnLifetime = connectionLives
 	}
-	pool.BeforeConnect, pool.AfterConnect = l.renew, readJSONFast
+	pool.BeforeConnect, pool.AfterConnect = l.refreshConnConfig, readJSONFast
 	return pool, nil
 }
 
-// read reads the URL and the files.
-func (l *link) read() (*pgxpool.Config, error) {
+// readConfig reads the URL and the files.
+func (l *link) readConfig() (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(l.url)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w: expected postgres://user@host:port/database, and files that can be read", hidePassword(err))
@@ -62,12 +62,12 @@ func (l *link) read() (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// renew returns a connection that is to be made what the files say now. While they cannot be read, as while they are being replaced, what
+// refreshConnConfig returns a connection that is to be made what the files say now. While they cannot be read, as while they are being replaced, what
 // was read before holds.
-func (l *link) renew(_ context.Context, c *pgx.ConnConfig) error {
+func (l *link) refreshConnConfig(_ context.Context, c *pgx.ConnConfig) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if config, err := l.read(); err == nil {
+	if config, err := l.readConfig(); err == nil {
 		l.last = config
 	}
 	fresh := l.last.ConnConfig.Copy()
@@ -100,15 +100,15 @@ func CheckLink(url string) error {
 	}
 	ways := []*pgconn.FallbackConfig{{Host: config.ConnConfig.Host, TLSConfig: config.ConnConfig.TLSConfig}}
 	for _, way := range append(ways, config.ConnConfig.Fallbacks...) {
-		if !local(way.Host) && (way.TLSConfig == nil || way.TLSConfig.InsecureSkipVerify) {
+		if !isLocalHost(way.Host) && (way.TLSConfig == nil || way.TLSConfig.InsecureSkipVerify) {
 			return fmt.Errorf("%w: anybody between here and %s could be it: add sslmode=verify-full to the URL and, where the system does not know its CA, sslrootcert=FILE", ErrInsecure, way.Host)
 		}
 	}
 	return nil
 }
 
-// local reports whether a host is this machine: a socket's directory, or loopback.
-func local(host string) bool {
+// isLocalHost reports whether a host is this machine: a socket's directory, or loopback.
+func isLocalHost(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") || host == "localhost" || ip != nil && ip.IsLoopback()
 }

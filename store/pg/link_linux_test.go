@@ -54,8 +54,8 @@ func newAuthority(t *testing.T, name string) authority {
 	return authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-// sign returns a certificate and its key, for a user, or for a server of an address.
-func (a authority) sign(t *testing.T, serial int64, name string, address net.IP) (cert, key []byte) {
+// signCertificate returns a certificate and its key, for a user, or for a server of an address.
+func (a authority) signCertificate(t *testing.T, serial int64, name string, address net.IP) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -80,8 +80,8 @@ type securedServer struct {
 	admin string // URL, over its socket
 }
 
-// write puts a file into the server's directory, as its own.
-func (s securedServer) write(t *testing.T, name string, text []byte) {
+// writeFile puts a file into the server's directory, as its own.
+func (s securedServer) writeFile(t *testing.T, name string, text []byte) {
 	t.Helper()
 	path := filepath.Join(s.data, name)
 	require.NoError(t, os.WriteFile(path, text, 0o600))
@@ -91,8 +91,8 @@ func (s securedServer) write(t *testing.T, name string, text []byte) {
 	require.NoError(t, os.Chown(path, int(owner.Uid), int(owner.Gid)))
 }
 
-// sql runs statements as the server's owner.
-func (s securedServer) sql(t *testing.T, statements ...string) {
+// execSQL runs statements as the server's owner.
+func (s securedServer) execSQL(t *testing.T, statements ...string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.admin)
 	require.NoError(t, err)
@@ -103,8 +103,8 @@ func (s securedServer) sql(t *testing.T, statements ...string) {
 	}
 }
 
-// query returns one value as the server's owner reads it.
-func (s securedServer) query(t *testing.T, text string) string {
+// queryValue returns one value as the server's owner reads it.
+func (s securedServer) queryValue(t *testing.T, text string) string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.admin)
 	require.NoError(t, err)
@@ -114,8 +114,8 @@ func (s securedServer) query(t *testing.T, text string) string {
 	return value
 }
 
-// url is that of a user, over TCP.
-func (s securedServer) url(user string, more ...string) string {
+// buildURL is that of a user, over TCP.
+func (s securedServer) buildURL(user string, more ...string) string {
 	q := url.Values{"sslmode": {"verify-full"}, "pool_max_conns": {"4"}, "pool_max_conn_lifetime": {"100ms"}}
 	for i := 0; i < len(more); i += 2 {
 		q.Set(more[i], more[i+1])
@@ -141,7 +141,7 @@ func startSecured(t *testing.T, ca authority, password string) securedServer {
 	_, err = st.Up(t.Context())
 	require.NoError(t, err)
 	st.Close()
-	s.sql(t, store.Roles(), "SET password_encryption = 'scram-sha-256'", "CREATE ROLE writer LOGIN PASSWORD '"+password+"'", "CREATE ROLE certified LOGIN",
+	s.execSQL(t, store.Roles(), "SET password_encryption = 'scram-sha-256'", "CREATE ROLE writer LOGIN PASSWORD '"+password+"'", "CREATE ROLE certified LOGIN",
 		"GRANT evictrail_writer TO writer, certified")
 	require.NoError(t, first.Stop(t.Context()))
 
@@ -149,11 +149,11 @@ func startSecured(t *testing.T, ca authority, password string) securedServer {
 	require.NoError(t, err)
 	s.port = listener.Addr().(*net.TCPAddr).Port
 	require.NoError(t, listener.Close())
-	cert, key := ca.sign(t, 2, "postgres", net.IPv4(127, 0, 0, 1))
-	s.write(t, "server.crt", cert)
-	s.write(t, "server.key", key)
-	s.write(t, "clients.crt", ca.pem)
-	s.write(t, "pg_hba.conf", []byte("local all all trust\nhostssl all certified 127.0.0.1/32 cert\nhostssl all writer 127.0.0.1/32 scram-sha-256\n"))
+	cert, key := ca.signCertificate(t, 2, "postgres", net.IPv4(127, 0, 0, 1))
+	s.writeFile(t, "server.crt", cert)
+	s.writeFile(t, "server.key", key)
+	s.writeFile(t, "clients.crt", ca.pem)
+	s.writeFile(t, "pg_hba.conf", []byte("local all all trust\nhostssl all certified 127.0.0.1/32 cert\nhostssl all writer 127.0.0.1/32 scram-sha-256\n"))
 	sockets := filepath.Join(s.data, "sockets")
 	require.NoError(t, os.Mkdir(sockets, 0o700))
 	info, err := os.Stat(s.data)
@@ -212,7 +212,7 @@ func TestCredentialsAreReplacedUnderLoad(t *testing.T) {
 	}
 	put(password, []byte(canary+"-1\n"))
 	put(ca, old.pem)
-	s, err := store.Open(t.Context(), server.url("writer", "sslrootcert", ca), password)
+	s, err := store.Open(t.Context(), server.buildURL("writer", "sslrootcert", ca), password)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 
@@ -248,17 +248,17 @@ func TestCredentialsAreReplacedUnderLoad(t *testing.T) {
 	}
 	step("as it began")
 	for i := 2; i <= 4; i++ {
-		server.sql(t, fmt.Sprintf("ALTER ROLE writer PASSWORD '%s-%d'", canary, i))
+		server.execSQL(t, fmt.Sprintf("ALTER ROLE writer PASSWORD '%s-%d'", canary, i))
 		time.Sleep(200 * time.Millisecond)
 		put(password, fmt.Appendf(nil, "%s-%d\n", canary, i))
 		step("another password")
 	}
 	put(ca, append(append([]byte{}, old.pem...), next.pem...))
 	step("both CAs")
-	cert, key := next.sign(t, 3, "postgres", net.IPv4(127, 0, 0, 1))
-	server.write(t, "server.key", key)
-	server.write(t, "server.crt", cert)
-	server.sql(t, "SELECT pg_reload_conf()")
+	cert, key := next.signCertificate(t, 3, "postgres", net.IPv4(127, 0, 0, 1))
+	server.writeFile(t, "server.key", key)
+	server.writeFile(t, "server.crt", cert)
+	server.execSQL(t, "SELECT pg_reload_conf()")
 	step("another certificate")
 	put(ca, next.pem)
 	step("the CA before is gone")
@@ -267,7 +267,7 @@ func TestCredentialsAreReplacedUnderLoad(t *testing.T) {
 	stop()
 	writers.Wait()
 	require.Zero(t, lost.Load())
-	require.Equal(t, strconv.FormatInt(written.Load(), 10), server.query(t, "SELECT count(*)::text FROM evictrail.clusters WHERE cluster LIKE 'c-%'"))
+	require.Equal(t, strconv.FormatInt(written.Load(), 10), server.queryValue(t, "SELECT count(*)::text FROM evictrail.clusters WHERE cluster LIKE 'c-%'"))
 	t.Logf("%d writes, of which none was lost; %d were done again", written.Load(), again.Load())
 }
 
@@ -282,17 +282,17 @@ func TestClientCertificateIsReplaced(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, text, 0o600))
 		return path
 	}
-	cert, key := ca.sign(t, 11, "certified", nil)
-	address := server.url("certified", "sslrootcert", file("ca.crt", ca.pem), "sslcert", file("tls.crt", cert), "sslkey", file("tls.key", key))
+	cert, key := ca.signCertificate(t, 11, "certified", nil)
+	address := server.buildURL("certified", "sslrootcert", file("ca.crt", ca.pem), "sslcert", file("tls.crt", cert), "sslkey", file("tls.key", key))
 	s, err := store.Open(t.Context(), address, "")
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	serial := func() string {
 		require.NoError(t, s.DB.Ping(t.Context()))
-		return server.query(t, "SELECT coalesce(min(client_serial), 0)::text FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'certified'")
+		return server.queryValue(t, "SELECT coalesce(min(client_serial), 0)::text FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'certified'")
 	}
 	require.Equal(t, "11", serial())
-	cert, key = ca.sign(t, 12, "certified", nil)
+	cert, key = ca.signCertificate(t, 12, "certified", nil)
 	file("tls.crt", cert) // while they do not fit each other the former hold
 	time.Sleep(300 * time.Millisecond)
 	require.Equal(t, "11", serial())
@@ -315,12 +315,12 @@ func TestWrongServersAreRefused(t *testing.T) {
 	}
 	right := file("right.crt", ca)
 	for _, c := range []struct{ name, url, password, says string }{
-		{"right", server.url("writer", "sslrootcert", right), password, ""},
-		{"signed by another", server.url("writer", "sslrootcert", file("wrong.crt", other)), password, "certificate signed by unknown authority"},
-		{"another name", strings.Replace(server.url("writer", "sslrootcert", right), "127.0.0.1", "localhost", 1), password, "certificate is not valid for any names"},
-		{"without TLS", server.url("writer", "sslmode", "disable"), password, "no pg_hba.conf entry"},
-		{"a wrong password", server.url("writer", "sslrootcert", right), right, "check the user and the password file"},
-		{"no such file", server.url("writer", "sslrootcert", filepath.Join(dir, "none")), password, "files that can be read"},
+		{"right", server.buildURL("writer", "sslrootcert", right), password, ""},
+		{"signed by another", server.buildURL("writer", "sslrootcert", file("wrong.crt", other)), password, "certificate signed by unknown authority"},
+		{"another name", strings.Replace(server.buildURL("writer", "sslrootcert", right), "127.0.0.1", "localhost", 1), password, "certificate is not valid for any names"},
+		{"without TLS", server.buildURL("writer", "sslmode", "disable"), password, "no pg_hba.conf entry"},
+		{"a wrong password", server.buildURL("writer", "sslrootcert", right), right, "check the user and the password file"},
+		{"no such file", server.buildURL("writer", "sslrootcert", filepath.Join(dir, "none")), password, "files that can be read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -28,8 +28,8 @@ func (s *Reader) Changes(ctx context.Context, q trail.Query, back time.Duration)
 		return nil, nil
 	}
 	var out []time.Time
-	err := s.read(ctx, "look for changes", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, changesQuery, pg.Planned, s.seen(pgx.StrictNamedArgs{
+	err := s.runReadOnly(ctx, "look for changes", func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, changesQuery, pg.Planned, s.addScopeArgs(pgx.StrictNamedArgs{
 			"within": back.Seconds(), "cluster": cluster, "namespace": q.Namespace, "vmi": q.VMI, "node": q.Node,
 		}))
 		if err != nil {

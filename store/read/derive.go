@@ -15,9 +15,9 @@ import (
 	"github.com/evictrail/evictrail/trail/fold"
 )
 
-// derive derives VMs of their facts and of what surrounds them. What their migrations waited for in times that do not matter is left open.
-func (q *inquiry) derive(ctx context.Context, of map[trail.Subject][]trail.Fact, matter func(from, to time.Time) bool) (map[trail.Subject]trail.Derived, error) {
-	env, err := q.env(ctx, of)
+// deriveVMs derives VMs of their facts and of what surrounds them. What their migrations waited for in times that do not matter is left open.
+func (q *inquiry) deriveVMs(ctx context.Context, of map[trail.Subject][]trail.Fact, matter func(from, to time.Time) bool) (map[trail.Subject]trail.Derived, error) {
+	env, err := q.loadEnv(ctx, of)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (q *inquiry) derive(ctx context.Context, of map[trail.Subject][]trail.Fact,
 		rows[s] = d
 	}
 	if len(from) == 0 {
-		return rows, q.settle(ctx, rows)
+		return rows, q.restoreFrozenRows(ctx, rows)
 	}
 	others, err := slotsWithin(ctx, q.tx, q.cluster, from, to, but)
 	if err != nil {
@@ -48,26 +48,26 @@ func (q *inquiry) derive(ctx context.Context, of map[trail.Subject][]trail.Fact,
 		d.ExplainQueue(slots, env)
 		rows[s] = d
 	}
-	return rows, q.settle(ctx, rows)
+	return rows, q.restoreFrozenRows(ctx, rows)
 }
 
-func always(_, _ time.Time) bool { return true }
+func matchesAlways(_, _ time.Time) bool { return true }
 
 // deriveInto reads the facts of VMs and derives them.
 func (q *inquiry) deriveInto(ctx context.Context, rows map[trail.Subject]trail.Derived, vms []trail.Subject) error {
 	var facts []trail.Fact
-	if err := q.read(ctx, &facts, vms); err != nil {
+	if err := q.loadFacts(ctx, &facts, vms); err != nil {
 		return err
 	}
-	derived, err := q.derive(ctx, trail.BySubject(facts), always)
+	derived, err := q.deriveVMs(ctx, trail.BySubject(facts), matchesAlways)
 	for s, d := range derived {
 		rows[s] = d
 	}
 	return err
 }
 
-// env reads what surrounds VMs with these facts.
-func (q *inquiry) env(ctx context.Context, of map[trail.Subject][]trail.Fact) (*trail.Env, error) {
+// loadEnv reads what surrounds VMs with these facts.
+func (q *inquiry) loadEnv(ctx context.Context, of map[trail.Subject][]trail.Fact) (*trail.Env, error) {
 	var around, namespaces []trail.Subject
 	common := trail.EnvSubjects()
 	for _, s := range trail.EnvSubjects(slices.Collect(maps.Values(of))...) {
@@ -88,7 +88,7 @@ func (q *inquiry) env(ctx context.Context, of map[trail.Subject][]trail.Fact) (*
 		}
 	}
 	var batch pgx.Batch
-	q.facts(&batch, &facts, around)
+	q.queueFacts(&batch, &facts, around)
 	if len(namespaces) > 0 {
 		q.factsBy(&batch, &facts, tables.RequestsAboutMigrationsQuery, migrationsIn(q.cluster, q.at, namespaces, maps.Values(of)))
 	}

@@ -17,7 +17,7 @@ func init() {
 
 // Read lets tests look at the transactions of readers.
 func (s *Reader) Read(ctx context.Context, run func(pgx.Tx) error) error {
-	return s.read(ctx, "look", run)
+	return s.runReadOnly(ctx, "look", run)
 }
 
 // Neighbours reads the facts of the VMs that were on a node at a moment, as they matter to what happened since a time.

@@ -65,8 +65,8 @@ func (s *Reader) Find(ctx context.Context, cluster, text string) (found []trail.
 	if text == "" || !within {
 		return nil, 0, nil
 	}
-	err = s.read(ctx, "search", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, findQuery, pg.Planned, s.seen(pgx.StrictNamedArgs{"cluster": cluster, "text": text, "limit": trail.MostFound, "counted": trail.MostCounted}))
+	err = s.runReadOnly(ctx, "search", func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, findQuery, pg.Planned, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": cluster, "text": text, "limit": trail.MostFound, "counted": trail.MostCounted}))
 		if err != nil {
 			return err
 		}

@@ -16,34 +16,34 @@ import (
 // after it. It is trail.ErrNotFound when there are none. As of when the cluster was last seen, or later, what is around is what
 // is stored of it: the same rows, as they were derived of the same facts.
 func (s Whole) History(ctx context.Context, cluster string, of trail.Subject, at time.Time) (*trail.Cluster, error) {
-	c, err := s.history(ctx, trail.Question{Cluster: cluster, Of: of, At: at})
+	c, err := s.loadHistory(ctx, trail.Question{Cluster: cluster, Of: of, At: at})
 	if err != nil {
 		return nil, err
 	}
 	return c.SeenBy(s.scope), nil
 }
 
-// history answers a question of which the cluster and the moment are known.
-func (s *Reader) history(ctx context.Context, asked trail.Question) (*trail.Cluster, error) {
+// loadHistory answers a question of which the cluster and the moment are known.
+func (s *Reader) loadHistory(ctx context.Context, asked trail.Question) (*trail.Cluster, error) {
 	var h *trail.Cluster
 	of, cluster := asked.Of, asked.Cluster
 	err := s.readFacts(ctx, "read the history of "+of.Name, func(tx pgx.Tx) error {
 		q := &inquiry{tx: tx, cluster: cluster, of: of, since: pg.EarlierTime(asked.Since, asked.From), move: asked.Move, told: !asked.From.IsZero(), at: asked.At}
-		err := q.begin(ctx)
+		err := q.loadCommon(ctx)
 		switch {
 		case err != nil:
 			return err
 		case q.settled != nil && q.at.Before(*q.settled) && !q.told:
-			return q.dropped()
+			return q.droppedError()
 		case !q.told && q.at.Before(q.alive):
-			h, err = q.past(ctx)
+			h, err = q.answerHistorical(ctx)
 		case of.Kind == trail.SubjectNode:
-			h, err = q.node(ctx)
+			h, err = q.answerNode(ctx)
 		default:
-			h, err = q.vm(ctx)
+			h, err = q.answerVM(ctx)
 		}
 		if err == nil && h == nil { // rows that are behind
-			h, err = q.past(ctx)
+			h, err = q.answerHistorical(ctx)
 		}
 		if err == nil {
 			h.Name, h.Seen = cluster, q.seen
@@ -77,8 +77,8 @@ WHERE cluster = @cluster
   AND subject = ANY(@subjects)
   AND occurred_at <= @at`
 
-// begin reads what each answer needs.
-func (q *inquiry) begin(ctx context.Context) error {
+// loadCommon reads what each answer needs.
+func (q *inquiry) loadCommon(ctx context.Context) error {
 	q.thresholds = trail.DefaultThresholds()
 	args := pgx.StrictNamedArgs{"cluster": q.cluster}
 	var batch pgx.Batch
@@ -92,21 +92,21 @@ func (q *inquiry) begin(ctx context.Context) error {
 		return err
 	}))
 	batch.Queue(coverageQuery, args).QueryRow(func(row pgx.Row) error { return row.Scan(&q.seen.Audit, &q.seen.Observer) })
-	q.facts(&batch, &q.common, trail.EnvSubjects(nil))
+	q.queueFacts(&batch, &q.common, trail.EnvSubjects(nil))
 	return q.tx.SendBatch(ctx, &batch).Close()
 }
 
-func (q *inquiry) unknown() error {
+func (q *inquiry) notFoundError() error {
 	return fmt.Errorf("history of %s in cluster %s: %w", q.of.Name, q.cluster, trail.ErrNotFound)
 }
 
-func (q *inquiry) dropped() error {
+func (q *inquiry) droppedError() error {
 	return fmt.Errorf("what was known of %s at %s: %w: facts from before %s were dropped: ask for a later time, or list what is told of then, as with `evictrail timeline --until %s`",
 		q.of.Name, q.at.Format(time.RFC3339), trail.ErrNotFound, q.settled.UTC().Format(time.RFC3339), q.at.Format(time.RFC3339))
 }
 
-// facts queues a question for the facts of subjects up to the time, in no order.
-func (q *inquiry) facts(batch *pgx.Batch, into *[]trail.Fact, subjects []trail.Subject) {
+// queueFacts queues a question for the facts of subjects up to the time, in no order.
+func (q *inquiry) queueFacts(batch *pgx.Batch, into *[]trail.Fact, subjects []trail.Subject) {
 	q.factsBy(batch, into, factsUntilQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": tables.SubjectTexts(subjects), "at": q.at})
 }
 

@@ -74,7 +74,7 @@ func compareSpans(t *testing.T, s *store.Store, facts []trail.Fact, at time.Time
 			h, err := s.Ask(t.Context(), trail.Question{Cluster: "c1", Of: of, From: l.OpenedAt, At: l.ClosedAt})
 			require.NoError(t, err)
 			require.Equal(t, l.ClosedAt, h.Now)
-			require.Equal(t, picture(all, of.Name, l), picture(h, of.Name, l), "%s", of)
+			require.Equal(t, formatLoopPicture(all, of.Name, l), formatLoopPicture(h, of.Name, l), "%s", of)
 		}
 	}
 }
@@ -91,21 +91,21 @@ func compareLives(t *testing.T, s *store.Store, facts []trail.Fact, start, at ti
 		}
 		h, err := s.Ask(t.Context(), trail.Question{Cluster: "c1", Of: of, At: at, Since: start})
 		require.NoError(t, err)
-		require.Equal(t, life(want, start), life(h.Rows[of], start), "%s", of)
+		require.Equal(t, formatLife(want, start), formatLife(h.Rows[of], start), "%s", of)
 		for i, m := range want.Migrations {
 			if i%5 == 0 {
 				moves++
 				h, err := s.Ask(t.Context(), trail.Question{Cluster: "c1", Of: of, At: at, Move: m.UID})
 				require.NoError(t, err)
-				require.Equal(t, life(want, m.CreatedAt), life(h.Rows[of], m.CreatedAt), "%s since %s", of, m.UID)
+				require.Equal(t, formatLife(want, m.CreatedAt), formatLife(h.Rows[of], m.CreatedAt), "%s since %s", of, m.UID)
 			}
 		}
 	}
 	require.Positive(t, moves)
 }
 
-// life returns what a picture of a VM since a time is made of.
-func life(d trail.Derived, since time.Time) []string {
+// formatLife returns what a picture of a VM since a time is made of.
+func formatLife(d trail.Derived, since time.Time) []string {
 	var out []string
 	add := func(until time.Time, what ...any) {
 		if until.IsZero() || !until.Before(since) {
@@ -136,8 +136,8 @@ func life(d trail.Derived, since time.Time) []string {
 	return out
 }
 
-// picture returns what a picture of a loop is made of.
-func picture(c *trail.Cluster, node string, l trail.Loop) []string {
+// formatLoopPicture returns what a picture of a loop is made of.
+func formatLoopPicture(c *trail.Cluster, node string, l trail.Loop) []string {
 	within := func(from, to time.Time) bool {
 		return !from.After(l.ClosedAt) && (to.IsZero() || !to.Before(l.OpenedAt))
 	}

@@ -28,8 +28,8 @@ func (s *Reader) Loop(ctx context.Context, cluster string, id trail.FactID) (str
 	if !within {
 		return "", trail.Loop{}, unknownLoop(id)
 	}
-	err := s.read(ctx, "look for a loop", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, loopQuery, s.seen(pgx.StrictNamedArgs{"cluster": cluster, "id": id.String()}))
+	err := s.runReadOnly(ctx, "look for a loop", func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, loopQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": cluster, "id": id.String()}))
 		if err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func (s *Reader) Names(ctx context.Context, q trail.NameQuery) ([]string, error)
 		query, args["kind"] = subjectNamesQuery, trail.Subject{Kind: trail.SubjectNode}.String()
 	}
 	if q.Kind != trail.NameCluster {
-		args = s.seen(args)
+		args = s.addScopeArgs(args)
 	}
 	rows, err := s.db.Query(ctx, query, args)
 	if err != nil {

@@ -92,7 +92,7 @@ func compareWaits(t *testing.T, s *store.Store, facts []trail.Fact, at time.Time
 		}
 		h, err := s.Ask(t.Context(), trail.Question{Cluster: "c1", Of: of, At: at, Since: at.Add(-24 * time.Hour)})
 		require.NoError(t, err)
-		require.Equal(t, waits(want), waits(h.Rows[of]), "%s as of %s", of, at)
+		require.Equal(t, formatWaits(want), formatWaits(h.Rows[of]), "%s as of %s", of, at)
 		for _, m := range want.Migrations {
 			if m.WaitReason == trail.WaitTargetNode {
 				stalled++
@@ -102,7 +102,7 @@ func compareWaits(t *testing.T, s *store.Store, facts []trail.Fact, at time.Time
 	return stalled
 }
 
-func waits(d trail.Derived) string {
+func formatWaits(d trail.Derived) string {
 	var out []string
 	for _, m := range d.Migrations {
 		out = append(out, fmt.Sprint(m.UID, " ", m.WaitReason, " ", m.WaitDetail))

@@ -12,13 +12,13 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// vm answers about a VM as of now. Of its rows those are read that tell how it stands, and those since the latest that is told of it
+// answerVM answers about a VM as of now. Of its rows those are read that tell how it stands, and those since the latest that is told of it
 // began; where they are behind, all of them are derived. Of what is around it the loops that tell of it, its node's drain and the
 // evacuations that are open are read. Nil where those are behind. Its statements are planned once for each connection: that takes Postgres
 // longer than to run them, and what they are asked with changes no plan.
-func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
+func (q *inquiry) answerVM(ctx context.Context) (*trail.Cluster, error) {
 	own := []trail.Subject{q.of}
-	stands, late, err := q.standing(ctx)
+	stands, late, err := q.loadStatus(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -34,13 +34,13 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 		}
 		stands = rows
 	}
-	since := q.reach(stands[q.of])
+	since := q.wantedSince(stands[q.of])
 	if !late {
 		q.rowsNear(&batch, rows, own, since)
 		q.linesOfVM(&batch, rows, since)
 		q.decisionsNear(&batch, rows, own, since)
 	}
-	q.annotations(&batch, &facts, own, since)
+	q.queueAnnotations(&batch, &facts, own, since)
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
@@ -50,12 +50,12 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 	}
 	namespace, vmi := q.of.VM()
 	batch = pgx.Batch{}
-	behind := q.behind(&batch, around)
+	behind := q.queueStaleCount(&batch, around)
 	batch.Queue(loopsOfVMQuery, pgx.StrictNamedArgs{
 		"cluster": q.cluster, "namespace": namespace, "vmi": vmi, "name": q.of.Name, "subjects": tables.SubjectTexts(around), "since": since,
 	}).Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	if p := rows[q.of].Placements; len(p) > 0 {
-		q.drains(&batch, rows, []trail.Subject{{Kind: trail.SubjectNode, Name: p[len(p)-1].Node}}, since)
+		q.queueDrains(&batch, rows, []trail.Subject{{Kind: trail.SubjectNode, Name: p[len(p)-1].Node}}, since)
 	}
 	if !q.told {
 		q.openEvacuations(&batch, rows, tables.SubjectTexts(own))
@@ -70,8 +70,8 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 	return trail.NewCluster(rows, append(facts, q.common...), q.at), nil
 }
 
-// standing reads how it stands with the VM, and whether its rows are behind.
-func (q *inquiry) standing(ctx context.Context) (rows map[trail.Subject]trail.Derived, late bool, err error) {
+// loadStatus reads how it stands with the VM, and whether its rows are behind.
+func (q *inquiry) loadStatus(ctx context.Context) (rows map[trail.Subject]trail.Derived, late bool, err error) {
 	rows = map[trail.Subject]trail.Derived{}
 	known := false
 	namespace, vmi := q.of.VM()
@@ -95,7 +95,7 @@ func (q *inquiry) standing(ctx context.Context) (rows map[trail.Subject]trail.De
 		return nil, false, err
 	}
 	if !known {
-		err = q.unknown()
+		err = q.notFoundError()
 	}
 	return rows, late, err
 }
@@ -106,9 +106,9 @@ func (q *inquiry) planEach(ctx context.Context) error {
 	return err
 }
 
-// reach returns from when on the rows of the VM that stands so are wanted: with a little more than what is asked or told, as pictures show
+// wantedSince returns from when on the rows of the VM that stands so are wanted: with a little more than what is asked or told, as pictures show
 // that.
-func (q *inquiry) reach(stands trail.Derived) time.Time {
+func (q *inquiry) wantedSince(stands trail.Derived) time.Time {
 	since := q.since
 	if !q.told {
 		story := stands.StoryFrom()
@@ -120,9 +120,9 @@ func (q *inquiry) reach(stands trail.Derived) time.Time {
 	return since.Add(-max(q.at.Sub(since)/20, time.Minute))
 }
 
-// node answers about a node as of now: its own rows are read, and those of the VMs that it holds or that had to do with it lately.
+// answerNode answers about a node as of now: its own rows are read, and those of the VMs that it holds or that had to do with it lately.
 // VMs whose rows are behind are derived. Nil where those of the node are.
-func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
+func (q *inquiry) answerNode(ctx context.Context) (*trail.Cluster, error) {
 	own := []trail.Subject{q.of}
 	lately := stay{node: q.of.Name, from: q.since, to: q.at}
 	if !q.told {
@@ -132,7 +132,7 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 			return nil, err
 		}
 	}
-	if err := q.stretch(ctx, &lately); err != nil {
+	if err := q.loadStretch(ctx, &lately); err != nil {
 		return nil, err
 	}
 	since := lately.began
@@ -141,12 +141,12 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	}
 	rows := map[trail.Subject]trail.Derived{}
 	var batch pgx.Batch
-	behind := q.behind(&batch, own)
-	vms, late := q.on(&batch, since)
+	behind := q.queueStaleCount(&batch, own)
+	vms, late := q.queueVMsOnNode(&batch, since)
 	q.rowsNear(&batch, rows, own, since)
 	q.decisionsNear(&batch, rows, own, since)
 	q.linesNear(&batch, rows, own, since)
-	q.drains(&batch, rows, own, since)
+	q.queueDrains(&batch, rows, own, since)
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 		q.openEvacuations(&batch, rows, tables.SubjectTexts(all))
 		q.openOutages(&batch, rows, tables.SubjectTexts(all))
 	}
-	q.annotations(&batch, &facts, all, lately.began) // those that were set before, and still were
+	q.queueAnnotations(&batch, &facts, all, lately.began) // those that were set before, and still were
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
@@ -174,9 +174,9 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	return trail.NewCluster(rows, facts, q.at), nil
 }
 
-// on queues the question for the VMs that were on the node, were to leave it or were asked to, since a time: those whose rows are up to the moment, and
+// queueVMsOnNode queues the question for the VMs that were on the node, were to leave it or were asked to, since a time: those whose rows are up to the moment, and
 // those whose rows are behind.
-func (q *inquiry) on(batch *pgx.Batch, since time.Time) (vms, late *[]trail.Subject) {
+func (q *inquiry) queueVMsOnNode(batch *pgx.Batch, since time.Time) (vms, late *[]trail.Subject) {
 	vms, late = new([]trail.Subject), new([]trail.Subject)
 	batch.Queue(onNodeQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "node": q.of.Name, "at": q.at, "since": since}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var text string
@@ -195,8 +195,8 @@ func (q *inquiry) on(batch *pgx.Batch, since time.Time) (vms, late *[]trail.Subj
 	return vms, late
 }
 
-// annotations queues the question for the annotations of VMs since a time. The watch of pods may show them a little before the mark.
-func (q *inquiry) annotations(batch *pgx.Batch, into *[]trail.Fact, vms []trail.Subject, since time.Time) {
+// queueAnnotations queues the question for the annotations of VMs since a time. The watch of pods may show them a little before the mark.
+func (q *inquiry) queueAnnotations(batch *pgx.Batch, into *[]trail.Fact, vms []trail.Subject, since time.Time) {
 	var namespaces, vmis []string
 	for _, s := range vms {
 		namespace, vmi := s.VM()
@@ -391,8 +391,8 @@ WHERE cluster = @cluster
   AND occurred_at BETWEEN @since AND @at`
 )
 
-// behind queues the question how many of some subjects are to be derived again.
-func (q *inquiry) behind(batch *pgx.Batch, subjects []trail.Subject) *int {
+// queueStaleCount queues the question how many of some subjects are to be derived again.
+func (q *inquiry) queueStaleCount(batch *pgx.Batch, subjects []trail.Subject) *int {
 	var n int
 	batch.Queue(behindQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": tables.SubjectTexts(subjects), "at": q.at}).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	return &n
@@ -407,19 +407,19 @@ func (q *inquiry) openEvacuations(batch *pgx.Batch, rows map[trail.Subject]trail
 // rowsNear queues the questions for the rows of subjects since a time, and for those that tell how they stand. Of VMs around the one that
 // is asked about, requests that only repeat others are left out.
 func (q *inquiry) rowsNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject, since time.Time) {
-	args := q.near(subjects, since)
+	args := q.buildNearArgs(subjects, since)
 	batch.Queue(loopsNearQuery, args).Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	batch.Queue(evacuationsNearQuery, args).Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
 	batch.Queue(placementsNearQuery, args).Query(tables.CollectColumnsOf(rows, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
 	batch.Queue(migrationsNearQuery, args).Query(tables.CollectColumnsOf(rows, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
-	args = q.near(subjects, since)
+	args = q.buildNearArgs(subjects, since)
 	args["each"] = len(subjects) == 1 && subjects[0] == q.of
 	batch.Queue(requestsNearQuery, args).Query(tables.CollectColumnsOf(rows, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
 }
 
 // decisionsNear queues the question for the decisions about subjects since a time, and for those that hold.
 func (q *inquiry) decisionsNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject, since time.Time) {
-	batch.Queue(decisionsNearQuery, q.near(subjects, since)).Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
+	batch.Queue(decisionsNearQuery, q.buildNearArgs(subjects, since)).Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
 }
 
 // linesNearQuery asks for the lines of subjects since a time. OFFSET keeps Postgres from going through the lines of all subjects since the time.
@@ -437,7 +437,7 @@ ORDER BY at, tie, event_id`
 
 // linesNear queues the question for the timelines of subjects since a time.
 func (q *inquiry) linesNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject, since time.Time) {
-	batch.Queue(linesNearQuery, q.near(subjects, since)).Query(tables.CollectColumnsOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
+	batch.Queue(linesNearQuery, q.buildNearArgs(subjects, since)).Query(tables.CollectColumnsOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
 }
 
 // linesOfVMQuery asks for the lines of a VM since a time, of which there is an index.
@@ -459,14 +459,14 @@ func (q *inquiry) linesOfVM(batch *pgx.Batch, rows map[trail.Subject]trail.Deriv
 	}).Query(tables.CollectColumnsOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
 }
 
-// drains queues the questions for the drains of nodes since a time.
-func (q *inquiry) drains(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, nodes []trail.Subject, since time.Time) {
-	args := q.near(nodes, since)
+// queueDrains queues the questions for the drains of nodes since a time.
+func (q *inquiry) queueDrains(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, nodes []trail.Subject, since time.Time) {
+	args := q.buildNearArgs(nodes, since)
 	batch.Queue(drainsNearQuery, args).Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
 	batch.Queue(blockersOfQuery, args).Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
 }
 
-func (q *inquiry) near(subjects []trail.Subject, since time.Time) pgx.NamedArgs {
+func (q *inquiry) buildNearArgs(subjects []trail.Subject, since time.Time) pgx.NamedArgs {
 	return pgx.NamedArgs{"cluster": q.cluster, "subjects": tables.SubjectTexts(subjects), "since": since, "at": q.at}
 }
 

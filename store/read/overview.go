@@ -30,8 +30,8 @@ func (s *Reader) Summaries(ctx context.Context) ([]trail.ClusterSummary, error) 
 		return nil, nil
 	}
 	var out []trail.ClusterSummary
-	err := s.read(ctx, "list clusters", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, summariesQuery, s.seen(pgx.StrictNamedArgs{"cluster": cluster}))
+	err := s.runReadOnly(ctx, "list clusters", func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, summariesQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": cluster}))
 		if err != nil {
 			return err
 		}
@@ -139,18 +139,18 @@ func (s *Reader) Overview(ctx context.Context, cluster string, back, step time.D
 		return o, err
 	}
 	o.From = o.At.Add(-back)
-	if o.Seen, err = s.coverage(ctx, cluster); err != nil {
+	if o.Seen, err = s.loadCoverage(ctx, cluster); err != nil {
 		return o, err
 	}
-	err = s.read(ctx, "read the overview of the cluster", func(tx pgx.Tx) error { return tx.SendBatch(ctx, s.overviewBatch(&o)).Close() })
+	err = s.runReadOnly(ctx, "read the overview of the cluster", func(tx pgx.Tx) error { return tx.SendBatch(ctx, s.overviewBatch(&o)).Close() })
 	o.Loops, o.Closed, o.Drains, o.Gaps = s.scope.Loops(o.Loops), s.scope.Loops(o.Closed), s.scope.Drains(o.Drains), s.scope.Gaps(o.Gaps)
 	return o, err
 }
 
 // overviewBatch are the questions of an overview.
 func (s *Reader) overviewBatch(o *trail.Overview) *pgx.Batch {
-	args := s.seen(pgx.StrictNamedArgs{"cluster": o.Cluster})
-	since := s.seen(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From})
+	args := s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster})
+	since := s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From})
 	var batch pgx.Batch
 	batch.Queue(loopsNowQuery, args).Query(pg.CollectJSON(&o.Loops))
 	batch.Queue(loopsClosedQuery, since).Query(pg.CollectJSON(&o.Closed))
@@ -158,16 +158,16 @@ func (s *Reader) overviewBatch(o *trail.Overview) *pgx.Batch {
 	batch.Queue(drainsNowQuery, args).Query(pg.CollectJSON(&o.Drains))
 	batch.Queue(blockersNowQuery, args).Query(pg.CollectJSON(&o.Blockers))
 	batch.Queue(gapsNowQuery, pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From}).Query(pg.CollectJSON(&o.Gaps))
-	batch.Queue(heldNowQuery, s.seen(pgx.StrictNamedArgs{"cluster": o.Cluster, "most": heldShown})).Query(pg.EachRow(func(row pgx.CollectableRow) error {
+	batch.Queue(heldNowQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "most": heldShown})).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var h trail.Hold
 		var effective float64
 		var all int
 		err := row.Scan(&h.Namespace, &h.VMI, &h.Node, &h.Layer, &effective, &h.Until, &all)
-		h.Effective = seconds(effective)
+		h.Effective = secondsToDuration(effective)
 		o.Held, o.HeldMore = append(o.Held, h), max(all-heldShown, 0)
 		return err
 	}))
-	batch.Queue(movesSinceQuery, s.seen(pgx.StrictNamedArgs{
+	batch.Queue(movesSinceQuery, s.addScopeArgs(pgx.StrictNamedArgs{
 		"cluster": o.Cluster, "from": o.From, "at": o.At, "step": o.Step.Seconds(),
 	})).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var m trail.MoveCount

@@ -151,23 +151,23 @@ var neighboursBefore = func(t trail.Thresholds) time.Duration {
 	return 2 * max(t.Quiet, t.FailureRecent, t.PinnedAfter, t.Unanswered)
 }
 
-// past derives everything of facts: what is stored tells of later times.
-func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
+// answerHistorical derives everything of facts: what is stored tells of later times.
+func (q *inquiry) answerHistorical(ctx context.Context) (*trail.Cluster, error) {
 	rows := map[trail.Subject]trail.Derived{}
 	var own []trail.Fact
-	if err := q.read(ctx, &own, []trail.Subject{q.of}); err != nil {
+	if err := q.loadFacts(ctx, &own, []trail.Subject{q.of}); err != nil {
 		return nil, err
 	}
 	if q.of.Kind == trail.SubjectVMI {
 		if len(own) == 0 {
-			return nil, q.unknown()
+			return nil, q.notFoundError()
 		}
 		var err error
-		if rows, err = q.derive(ctx, map[trail.Subject][]trail.Fact{q.of: own}, always); err != nil {
+		if rows, err = q.deriveVMs(ctx, map[trail.Subject][]trail.Fact{q.of: own}, matchesAlways); err != nil {
 			return nil, err
 		}
 	}
-	stays, err := q.stays(ctx, rows[q.of])
+	stays, err := q.findStays(ctx, rows[q.of])
 	if err != nil {
 		return nil, err
 	}
@@ -177,11 +177,11 @@ func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
 			nodes = append(nodes, node)
 		}
 	}
-	facts, err := q.neighbours(ctx, stays)
+	facts, err := q.loadNeighbourFacts(ctx, stays)
 	if err != nil {
 		return nil, err
 	}
-	if err := q.read(ctx, &facts, nodes); err != nil {
+	if err := q.loadFacts(ctx, &facts, nodes); err != nil {
 		return nil, err
 	}
 	beside := slices.Clone(q.common)
@@ -194,7 +194,7 @@ func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
 	}
 	of := trail.BySubject(facts)
 	maps.DeleteFunc(of, func(s trail.Subject, _ []trail.Fact) bool { return s.Kind != trail.SubjectVMI })
-	others, err := q.derive(ctx, of, func(from, to time.Time) bool {
+	others, err := q.deriveVMs(ctx, of, func(from, to time.Time) bool {
 		return !to.Before(q.at) || slices.ContainsFunc(stays, func(s stay) bool { return !from.After(s.to) && !to.Before(s.from) })
 	})
 	if err != nil {
@@ -204,7 +204,7 @@ func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
 	c := trail.Surround(rows, beside, q.thresholds, q.at)
 	around := maps.Clone(c.Rows)
 	maps.DeleteFunc(around, func(s trail.Subject, _ trail.Derived) bool { return s.Kind == trail.SubjectVMI }) // they are
-	err = q.settle(ctx, around)
+	err = q.restoreFrozenRows(ctx, around)
 	maps.Copy(c.Rows, around)
 	return c, err
 }
@@ -217,12 +217,12 @@ type stay struct {
 	guests       bool      // whoever was there matters, not only those that were to leave
 }
 
-// stays returns those that matter to the answer: the node that is asked about or on which the VM is, lately, and that which the VM was to
+// findStays returns those that matter to the answer: the node that is asked about or on which the VM is, lately, and that which the VM was to
 // leave last, meanwhile.
-func (q *inquiry) stays(ctx context.Context, own trail.Derived) ([]stay, error) {
+func (q *inquiry) findStays(ctx context.Context, own trail.Derived) ([]stay, error) {
 	lately := stay{node: q.of.Name, from: q.at.Add(-lookBack), to: q.at, guests: true}
 	if q.of.Kind == trail.SubjectNode {
-		err := q.stretch(ctx, &lately)
+		err := q.loadStretch(ctx, &lately)
 		return []stay{lately}, err
 	}
 	var out []stay
@@ -244,7 +244,7 @@ func (q *inquiry) stays(ctx context.Context, own trail.Derived) ([]stay, error) 
 		return nil, err
 	}
 	for i := range out {
-		if err := q.narrow(ctx, &out[i]); err != nil {
+		if err := q.narrowStay(ctx, &out[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -268,9 +268,9 @@ func (q *inquiry) loopsTold(ctx context.Context, since time.Time) ([]stay, error
 	})
 }
 
-// narrow leaves of a stay what matters to a VM: all of it, and what goes beyond, where a loop or a drain was told of the node; whoever was there only
+// narrowStay leaves of a stay what matters to a VM: all of it, and what goes beyond, where a loop or a drain was told of the node; whoever was there only
 // to a drain; else who held a slot of the descheduler at the moment.
-func (q *inquiry) narrow(ctx context.Context, s *stay) error {
+func (q *inquiry) narrowStay(ctx context.Context, s *stay) error {
 	var loops bool
 	err := q.tx.QueryRow(ctx, goingOnQuery, pgx.StrictNamedArgs{
 		"cluster": q.cluster, "node": s.node, "subject": pg.CleanText(trail.Subject{Kind: trail.SubjectNode, Name: s.node}.String()), "since": s.from, "until": s.to,
@@ -282,26 +282,26 @@ func (q *inquiry) narrow(ctx context.Context, s *stay) error {
 		s.from, s.to, s.began, s.ended = q.at, q.at, q.at, q.at
 		return nil
 	}
-	return q.stretch(ctx, s)
+	return q.loadStretch(ctx, s)
 }
 
-// stretch finds how long lasted what was going on at a stay: the evacuations from the node that fall into it, and the loops that these make, may have
+// loadStretch finds how long lasted what was going on at a stay: the evacuations from the node that fall into it, and the loops that these make, may have
 // begun before, and go on after.
-func (q *inquiry) stretch(ctx context.Context, s *stay) error {
+func (q *inquiry) loadStretch(ctx context.Context, s *stay) error {
 	return q.tx.QueryRow(ctx, stretchQuery, pgx.StrictNamedArgs{
 		"cluster": q.cluster, "node": s.node, "since": s.from, "until": s.to, "at": q.at,
 	}).Scan(&s.began, &s.ended)
 }
 
-// read reads facts of subjects.
-func (q *inquiry) read(ctx context.Context, into *[]trail.Fact, subjects []trail.Subject) error {
+// loadFacts reads facts of subjects.
+func (q *inquiry) loadFacts(ctx context.Context, into *[]trail.Fact, subjects []trail.Subject) error {
 	var batch pgx.Batch
-	q.facts(&batch, into, subjects)
+	q.queueFacts(&batch, into, subjects)
 	return q.tx.SendBatch(ctx, &batch).Close()
 }
 
-// neighbours reads the facts of the VMs that matter beside the one that is asked about.
-func (q *inquiry) neighbours(ctx context.Context, stays []stay) ([]trail.Fact, error) {
+// loadNeighbourFacts reads the facts of the VMs that matter beside the one that is asked about.
+func (q *inquiry) loadNeighbourFacts(ctx context.Context, stays []stay) ([]trail.Fact, error) {
 	var nodes []string
 	var from, to, began, ended []time.Time
 	var guests []bool

@@ -43,7 +43,7 @@ func (s *Reader) Ask(ctx context.Context, q trail.Question) (*trail.Cluster, err
 		}
 	}
 	q.Cluster, q.At = cluster, at
-	c, err := s.history(ctx, q)
+	c, err := s.loadHistory(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -54,10 +54,10 @@ func (s *Reader) Ask(ctx context.Context, q trail.Question) (*trail.Cluster, err
 func (s *Reader) clusterOf(ctx context.Context, cluster string, of trail.Subject) (string, error) {
 	cluster, within := s.scope.Cluster(cluster)
 	if !within {
-		return "", unknown(of)
+		return "", newNotFoundError(of)
 	}
-	if seen, err := s.sees(ctx, cluster, of); err != nil || !seen {
-		return "", cmp.Or(err, unknown(of))
+	if seen, err := s.canSee(ctx, cluster, of); err != nil || !seen {
+		return "", cmp.Or(err, newNotFoundError(of))
 	}
 	clusters, err := s.clustersOf(ctx, cluster, of)
 	switch {
@@ -66,12 +66,12 @@ func (s *Reader) clusterOf(ctx context.Context, cluster string, of trail.Subject
 	case len(clusters) > 1:
 		return "", &trail.AmbiguousError{Name: of.Name, Clusters: clusters}
 	case len(clusters) == 0:
-		return "", unknown(of)
+		return "", newNotFoundError(of)
 	}
 	return clusters[0], nil
 }
 
-func unknown(of trail.Subject) error {
+func newNotFoundError(of trail.Subject) error {
 	if of.Kind == trail.SubjectNode {
 		return fmt.Errorf("node %s: %w: `evictrail timeline` lists the nodes that are known", of.Name, trail.ErrNotFound)
 	}

@@ -45,8 +45,8 @@ func (s Whole) SeenBy(scope trail.Scope) *Reader { return &Reader{s.db, scope, s
 // on a database that takes writes.
 func (s *Reader) OverlaySigns(overlay Overlay) { s.own.overlay.Store(&overlay) }
 
-// seen adds to the arguments of a question what its reader sees.
-func (s *Reader) seen(args pgx.StrictNamedArgs) pgx.StrictNamedArgs {
+// addScopeArgs adds to the arguments of a question what its reader sees.
+func (s *Reader) addScopeArgs(args pgx.StrictNamedArgs) pgx.StrictNamedArgs {
 	args["everyone"], args["seen"] = !s.scope.Limited(), s.scope.Namespaces()
 	return args
 }
@@ -91,8 +91,8 @@ func seenRows(v trail.View) string {
 	return "false AND @seen::text[] IS NOT NULL"
 }
 
-// veil hides in the cells of a row what its reader may not see; cell gives one of them, nil where it is NULL.
-func (s *Reader) veil(v trail.View, cell func(column string) *string, set func(column string, value *string)) error {
+// redactRow hides in the cells of a row what its reader may not see; cell gives one of them, nil where it is NULL.
+func (s *Reader) redactRow(v trail.View, cell func(column string) *string, set func(column string, value *string)) error {
 	if !s.scope.Limited() {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (s *Reader) veilJSON(v trail.View, row json.RawMessage) (json.RawMessage, e
 	if err := json.Unmarshal(row, &cells); err != nil {
 		return nil, err
 	}
-	err := s.veil(v, func(column string) *string {
+	err := s.redactRow(v, func(column string) *string {
 		var text *string
 		if raw := cells[column]; json.Unmarshal(raw, &text) != nil { // it is no text
 			whole := string(raw)
@@ -156,15 +156,15 @@ func (s *Reader) veilJSON(v trail.View, row json.RawMessage) (json.RawMessage, e
 
 // veilText is veil for a row of cells.
 func (s *Reader) veilText(v trail.View, columns []string, row []*string) error {
-	return s.veil(v, func(column string) *string { return row[slices.Index(columns, column)] },
+	return s.redactRow(v, func(column string) *string { return row[slices.Index(columns, column)] },
 		func(column string, value *string) { row[slices.Index(columns, column)] = value })
 }
 
 const nodeSeenQuery = `
 SELECT EXISTS (` + nodesSeen + ` AND p.node = @node)`
 
-// sees reports whether the reader may be told of a VM or a node of a cluster.
-func (s *Reader) sees(ctx context.Context, cluster string, of trail.Subject) (bool, error) {
+// canSee reports whether the reader may be told of a VM or a node of a cluster.
+func (s *Reader) canSee(ctx context.Context, cluster string, of trail.Subject) (bool, error) {
 	if !s.scope.Limited() {
 		return true, nil
 	}

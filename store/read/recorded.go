@@ -49,12 +49,12 @@ func (s *Reader) Recorded(ctx context.Context, cluster string, of trail.Subject,
 		return nil, err
 	}
 	namespace, _ := of.VM()
-	args := s.seen(pgx.StrictNamedArgs{
+	args := s.addScopeArgs(pgx.StrictNamedArgs{
 		"cluster": cluster, "subject": pg.CleanText(of.String()), "asked_in": pg.CleanText(trail.Subject{Kind: trail.SubjectNamespace, Name: namespace}.String()),
 		"from": from, "to": to, "most": most,
 	})
 	var out []trail.Recorded
-	err = s.read(ctx, "read facts", func(tx pgx.Tx) error {
+	err = s.runReadOnly(ctx, "read facts", func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, recordedQuery, pg.Planned, args)
 		if err != nil {
 			return err

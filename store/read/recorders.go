@@ -98,7 +98,7 @@ func (s *Reader) Signs(ctx context.Context, cluster string) ([]trail.ClusterSign
 		c.Replicas = append(c.Replicas, r)
 		return nil
 	}))
-	err := s.read(ctx, "read how it stands with recorders", func(tx pgx.Tx) error {
+	err := s.runReadOnly(ctx, "read how it stands with recorders", func(tx pgx.Tx) error {
 		out, place = nil, map[string]int{}
 		return tx.SendBatch(ctx, &batch).Close()
 	})
@@ -136,7 +136,7 @@ func (s *Reader) Unobserved(ctx context.Context, cluster string, from, to time.T
 		return nil, nil
 	}
 	var out []trail.Gap
-	err := s.read(ctx, "read gaps", func(tx pgx.Tx) error {
+	err := s.runReadOnly(ctx, "read gaps", func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, unobservedQuery, pgx.StrictNamedArgs{"cluster": cluster, "from": pg.NullTime(from), "to": pg.NullTime(to), "most": most})
 		if err != nil {
 			return err

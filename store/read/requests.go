@@ -28,8 +28,8 @@ SELECT
     EXISTS (SELECT FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('audit', 'admission+audit')),
     EXISTS (SELECT FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('admission', 'admission+audit'))`
 
-// coverage returns which sources of requests a cluster has.
-func (s *Reader) coverage(ctx context.Context, cluster string) (trail.Coverage, error) {
+// loadCoverage returns which sources of requests a cluster has.
+func (s *Reader) loadCoverage(ctx context.Context, cluster string) (trail.Coverage, error) {
 	var c trail.Coverage
 	err := s.db.QueryRow(ctx, coverageQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&c.Audit, &c.Observer)
 	return c, pg.Explain("look for sources of requests", err)

@@ -24,9 +24,9 @@ func (s *Reader) Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.S
 		return nil, nil
 	}
 	var out []trail.SettingsInForce
-	err := s.read(ctx, "read settings", func(tx pgx.Tx) error {
+	err := s.runReadOnly(ctx, "read settings", func(tx pgx.Tx) error {
 		out = nil
-		clusters, err := texts(ctx, tx, clustersNamedQuery, pgx.StrictNamedArgs{"cluster": cluster})
+		clusters, err := loadTexts(ctx, tx, clustersNamedQuery, pgx.StrictNamedArgs{"cluster": cluster})
 		if err != nil {
 			return err
 		}

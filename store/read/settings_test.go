@@ -22,36 +22,38 @@ type minutes struct {
 
 func newMinutes() *minutes { return &minutes{tracker: tracker.New("c1"), rv: 100} }
 
-func (m *minutes) see(o tracker.Observation) { m.facts = append(m.facts, m.tracker.Observe(o)...) }
+func (m *minutes) addObservation(o tracker.Observation) {
+	m.facts = append(m.facts, m.tracker.Observe(o)...)
+}
 
-func (m *minutes) meta(uid, name string) tracker.Meta {
+func (m *minutes) nextMeta(uid, name string) tracker.Meta {
 	m.rv++
 	return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(m.rv), CreatedAt: start}
 }
 
-func minute(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
+func timeAtMinute(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
 
 func (m *minutes) kubeVirt(at int, version string) {
-	m.see(tracker.KubeVirtObservation{Seen: tracker.Seen{At: minute(at)}, Meta: m.meta("kv", "kubevirt"), Settings: trail.KubeVirtSettings{Version: version}})
+	m.addObservation(tracker.KubeVirtObservation{Seen: tracker.Seen{At: timeAtMinute(at)}, Meta: m.nextMeta("kv", "kubevirt"), Settings: trail.KubeVirtSettings{Version: version}})
 }
 
-func (m *minutes) vm(at int, name, mark string) {
-	m.see(tracker.VMIObservation{
-		Seen: tracker.Seen{At: minute(at)}, Meta: m.meta("uid-"+name, name), Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: mark,
+func (m *minutes) observeVM(at int, name, mark string) {
+	m.addObservation(tracker.VMIObservation{
+		Seen: tracker.Seen{At: timeAtMinute(at)}, Meta: m.nextMeta("uid-"+name, name), Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: mark,
 	})
 }
 
-func (m *minutes) asked(at int, pod string) {
-	m.see(tracker.RequestObservation{
-		Seen: tracker.Seen{At: minute(at)}, Source: trail.SourceAudit, ID: fmt.Sprintf("%s-%d", pod, at), Stage: "ResponseComplete", Action: trail.ActionEvict,
-		Namespace: "shop", Name: pod, AskedAt: minute(at), Detail: trail.RequestDetail{User: "alice", AnsweredAt: minute(at), Code: 500, Message: "timeout"},
+func (m *minutes) observeRequest(at int, pod string) {
+	m.addObservation(tracker.RequestObservation{
+		Seen: tracker.Seen{At: timeAtMinute(at)}, Source: trail.SourceAudit, ID: fmt.Sprintf("%s-%d", pod, at), Stage: "ResponseComplete", Action: trail.ActionEvict,
+		Namespace: "shop", Name: pod, AskedAt: timeAtMinute(at), Detail: trail.RequestDetail{User: "alice", AnsweredAt: timeAtMinute(at), Code: 500, Message: "timeout"},
 	})
 }
 
-func (m *minutes) gap(from, to int) {
-	m.see(tracker.GapObservation{
-		Seen:      tracker.Seen{At: minute(to)},
-		GapReport: trail.GapReport{Source: "nodes", Key: fmt.Sprint(from), OpenedAt: minute(from), ClosedAt: minute(to), Cause: trail.ReasonRelisted},
+func (m *minutes) observeGap(from, to int) {
+	m.addObservation(tracker.GapObservation{
+		Seen:      tracker.Seen{At: timeAtMinute(to)},
+		GapReport: trail.GapReport{Source: "nodes", Key: fmt.Sprint(from), OpenedAt: timeAtMinute(from), ClosedAt: timeAtMinute(to), Cause: trail.ReasonRelisted},
 	})
 }
 
@@ -60,27 +62,27 @@ func (m *minutes) gap(from, to int) {
 func TestSettingsThatComeLate(t *testing.T) {
 	t.Parallel()
 	h := newMinutes()
-	h.vm(1, "db", "")
-	h.see(tracker.PodObservation{
-		Seen: tracker.Seen{At: minute(1)}, Meta: h.meta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "uid-db", Node: "n1", Phase: "Running",
+	h.observeVM(1, "db", "")
+	h.addObservation(tracker.PodObservation{
+		Seen: tracker.Seen{At: timeAtMinute(1)}, Meta: h.nextMeta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "uid-db", Node: "n1", Phase: "Running",
 	})
 	for _, at := range []int{2, 12, 22, 32} {
-		h.asked(at, "virt-launcher-db")
-		h.asked(at, "virt-launcher-unknown")
+		h.observeRequest(at, "virt-launcher-db")
+		h.observeRequest(at, "virt-launcher-unknown")
 	}
-	h.vm(15, "db", "n1")
+	h.observeVM(15, "db", "n1")
 	acts := len(h.facts)
 	h.kubeVirt(10, "v1.6.0")
 	h.kubeVirt(20, "v1.8.4")
-	policy := tracker.MigrationPolicyObservation{Seen: tracker.Seen{At: minute(25), Listed: true}, Meta: h.meta("mp", "slow")}
-	policy.CreatedAt = minute(11)
-	h.see(policy)
-	policy.Seen = tracker.Seen{At: minute(30), Gone: true}
-	h.see(policy)
+	policy := tracker.MigrationPolicyObservation{Seen: tracker.Seen{At: timeAtMinute(25), Listed: true}, Meta: h.nextMeta("mp", "slow")}
+	policy.CreatedAt = timeAtMinute(11)
+	h.addObservation(policy)
+	policy.Seen = tracker.Seen{At: timeAtMinute(30), Gone: true}
+	h.addObservation(policy)
 	require.Len(t, h.facts[acts:], 4)
 	want := storetest.DumpOf(t, "c1", h.facts)
 
-	for name, order := range map[string][]trail.Fact{"in their order": h.facts[acts:], "the last first": reversed(h.facts[acts:])} {
+	for name, order := range map[string][]trail.Fact{"in their order": h.facts[acts:], "the last first": reverseFacts(h.facts[acts:])} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := storetest.New(t)
@@ -99,7 +101,7 @@ func TestSettingsThatComeLate(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, all, 1, "those in force")
 			require.Equal(t, "v1.8.4", all[0].KubeVirt.Version)
-			then, err := s.Settings(t.Context(), trail.SettingsQuery{Cluster: "c1", At: minute(12)})
+			then, err := s.Settings(t.Context(), trail.SettingsQuery{Cluster: "c1", At: timeAtMinute(12)})
 			require.NoError(t, err)
 			require.Len(t, then, 1)
 			require.Equal(t, "slow", then[0].MigrationPolicies[0].Name)
@@ -113,7 +115,7 @@ func TestSettingsThatComeLate(t *testing.T) {
 	}
 }
 
-func reversed(facts []trail.Fact) []trail.Fact {
+func reverseFacts(facts []trail.Fact) []trail.Fact {
 	facts = slices.Clone(facts)
 	slices.Reverse(facts)
 	return facts
@@ -125,15 +127,15 @@ func TestAnswersNameGaps(t *testing.T) {
 	t.Parallel()
 	h := newMinutes()
 	h.kubeVirt(0, "v1.8.4")
-	h.vm(1, "db", "")
-	h.gap(2, 3)
-	h.vm(10, "db", "n1")
-	h.vm(12, "web", "")
-	h.gap(20, 25)
+	h.observeVM(1, "db", "")
+	h.observeGap(2, 3)
+	h.observeVM(10, "db", "n1")
+	h.observeVM(12, "web", "")
+	h.observeGap(20, 25)
 	s := storetest.New(t)
 	_, err := s.Append(t.Context(), "c1", h.facts)
 	require.NoError(t, err)
-	at := minute(300)
+	at := timeAtMinute(300)
 	err = s.For("c1", "a").Alive(t.Context(), at, nil)
 	require.NoError(t, err)
 
@@ -147,16 +149,16 @@ func TestAnswersNameGaps(t *testing.T) {
 	ask := func(of trail.Subject) trail.Question { return trail.Question{Cluster: "c1", Of: of, At: at} }
 	why, err := s.Why(t.Context(), ask(trail.VMISubject("shop", "db")))
 	require.NoError(t, err)
-	require.Equal(t, []time.Time{minute(20)}, named(why.NotObserved))
+	require.Equal(t, []time.Time{timeAtMinute(20)}, named(why.NotObserved))
 	not, err := s.WhyNot(t.Context(), ask(trail.VMISubject("shop", "db")))
 	require.NoError(t, err)
-	require.Equal(t, []time.Time{minute(20)}, named(not.NotObserved), "it said nothing of a gap that was over an hour ago")
+	require.Equal(t, []time.Time{timeAtMinute(20)}, named(not.NotObserved), "it said nothing of a gap that was over an hour ago")
 	node, err := s.WhyNot(t.Context(), ask(trail.Subject{Kind: trail.SubjectNode, Name: "n1"}))
 	require.NoError(t, err)
-	require.Equal(t, []time.Time{minute(20)}, named(node.NotObserved))
+	require.Equal(t, []time.Time{timeAtMinute(20)}, named(node.NotObserved))
 	quiet, err := s.Why(t.Context(), ask(trail.VMISubject("shop", "web")))
 	require.NoError(t, err)
-	require.Equal(t, []time.Time{minute(20)}, named(quiet.NotObserved), "an eviction may have come and gone unseen while it is there")
+	require.Equal(t, []time.Time{timeAtMinute(20)}, named(quiet.NotObserved), "an eviction may have come and gone unseen while it is there")
 	free, err := s.WhyNot(t.Context(), ask(trail.VMISubject("shop", "web")))
 	require.NoError(t, err)
 	require.Empty(t, free.NotObserved, "that nothing is in its way is told of now")

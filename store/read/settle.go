@@ -68,8 +68,8 @@ WHERE cluster = @cluster
 	return strings.Join(out, "\nUNION ALL")
 }()
 
-// settle replaces, of what was derived, what had ended when facts were dropped by the rows that were stored before.
-func (q *inquiry) settle(ctx context.Context, rows map[trail.Subject]trail.Derived) error {
+// restoreFrozenRows replaces, of what was derived, what had ended when facts were dropped by the rows that were stored before.
+func (q *inquiry) restoreFrozenRows(ctx context.Context, rows map[trail.Subject]trail.Derived) error {
 	if q.settled == nil || len(rows) == 0 {
 		return nil
 	}

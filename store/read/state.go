@@ -151,7 +151,7 @@ func (s Whole) State(ctx context.Context, cluster string, now time.Time) (trail.
 		var c trail.Cooling
 		var base, effective float64
 		err := row.Scan(&c.Namespace, &c.VMI, &c.Node, &base, &effective, &c.Until)
-		c.Base, c.Effective = seconds(base), seconds(effective)
+		c.Base, c.Effective = secondsToDuration(base), secondsToDuration(effective)
 		rows.Cooling = append(rows.Cooling, c)
 		return err
 	}))
@@ -169,7 +169,7 @@ func (s Whole) State(ctx context.Context, cluster string, now time.Time) (trail.
 		rows.Blocked = append(rows.Blocked, b)
 		return err
 	}))
-	err := s.read(ctx, "read the state of the cluster", func(tx pgx.Tx) error { return tx.SendBatch(ctx, &batch).Close() })
+	err := s.runReadOnly(ctx, "read the state of the cluster", func(tx pgx.Tx) error { return tx.SendBatch(ctx, &batch).Close() })
 	if err != nil {
 		return trail.State{}, err
 	}
@@ -178,4 +178,4 @@ func (s Whole) State(ctx context.Context, cluster string, now time.Time) (trail.
 	return trail.NewState(rows, env, now), nil
 }
 
-func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+func secondsToDuration(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }

@@ -53,7 +53,7 @@ func TestStateIsThatOfTheRows(t *testing.T) {
 					got, err := s.State(t.Context(), "c1", next)
 					require.NoError(t, err)
 					want := stateInMemory(facts, next)
-					require.Equal(t, gauges(t, want), gauges(t, got), "at %s", next)
+					require.Equal(t, gatherGauges(t, want), gatherGauges(t, got), "at %s", next)
 					seen.add(got)
 					fresh, next = nil, next.Add(15*time.Minute)
 				}
@@ -81,8 +81,8 @@ func (c *stateSights) add(s trail.State) {
 	}
 }
 
-// gauges returns what is shown of a state.
-func gauges(t *testing.T, s trail.State) string {
+// gatherGauges returns what is shown of a state.
+func gatherGauges(t *testing.T, s trail.State) string {
 	t.Helper()
 	reg := prometheus.NewRegistry()
 	metrics.New(reg).SetState(s)

@@ -21,8 +21,8 @@ SET LOCAL statement_timeout = '5s';
 SET LOCAL jit = off;
 SET LOCAL max_parallel_workers_per_gather = 0`
 
-// read runs the statements of one question. trail.ErrNotFound and *trail.TooLargeError stay as they are.
-func (s *Reader) read(ctx context.Context, doing string, run func(pgx.Tx) error) error {
+// runReadOnly runs the statements of one question. trail.ErrNotFound and *trail.TooLargeError stay as they are.
+func (s *Reader) runReadOnly(ctx context.Context, doing string, run func(pgx.Tx) error) error {
 	return s.readAs(ctx, readOnly, doing, run)
 }
 

@@ -132,7 +132,7 @@ const mostClusters = 50
 // from a request; in the views with the most rows alone.
 func scopeOf(ctx context.Context, tx pgx.Tx, v trail.View, q trail.Query) (in scope, err error) {
 	if q.Cluster == "" && (q.Namespace != "" || q.VMI != "" || q.Node != "") {
-		in.clusters, err = texts(ctx, tx, clustersWithQuery, pgx.StrictNamedArgs{"namespace": q.Namespace, "node": q.Node})
+		in.clusters, err = loadTexts(ctx, tx, clustersWithQuery, pgx.StrictNamedArgs{"namespace": q.Namespace, "node": q.Node})
 		if err != nil {
 			return in, err
 		}
@@ -141,13 +141,13 @@ func scopeOf(ctx context.Context, tx pgx.Tx, v trail.View, q trail.Query) (in sc
 		}
 	}
 	if q.VMI != "" && q.Namespace == "" && (v.Name == trail.ViewEvents.Name || v.Name == trail.ViewTimeline.Name) {
-		in.namespaces, err = texts(ctx, tx, namespacesOfQuery, pgx.StrictNamedArgs{"cluster": q.Cluster, "vmi": q.VMI})
+		in.namespaces, err = loadTexts(ctx, tx, namespacesOfQuery, pgx.StrictNamedArgs{"cluster": q.Cluster, "vmi": q.VMI})
 	}
 	return in, err
 }
 
-// texts reads rows of one text; never nil.
-func texts(ctx context.Context, tx pgx.Tx, query string, args pgx.StrictNamedArgs) ([]string, error) {
+// loadTexts reads rows of one text; never nil.
+func loadTexts(ctx context.Context, tx pgx.Tx, query string, args pgx.StrictNamedArgs) ([]string, error) {
 	rows, err := tx.Query(ctx, query, args)
 	if err != nil {
 		return nil, err
@@ -155,12 +155,12 @@ func texts(ctx context.Context, tx pgx.Tx, query string, args pgx.StrictNamedArg
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// list asks for the rows of a view. Collect is to have each row counted.
-func (s *Reader) list(ctx context.Context, v trail.View, selection string, q trail.Query, collect func(pgx.Rows, *rowBound) error, options ...any) error {
+// listView asks for the rows of a view. Collect is to have each row counted.
+func (s *Reader) listView(ctx context.Context, v trail.View, selection string, q trail.Query, collect func(pgx.Rows, *rowBound) error, options ...any) error {
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
 	bound := &rowBound{rows: q.Limit, bytes: q.MaxBytes, stop: stop}
-	return s.read(ctx, "list "+v.Name, func(tx pgx.Tx) error {
+	return s.runReadOnly(ctx, "list "+v.Name, func(tx pgx.Tx) error {
 		var within bool
 		q.Cluster, within = s.scope.Cluster(q.Cluster)
 		in := scope{clusters: []string{}}
@@ -192,8 +192,8 @@ type rowBound struct {
 	counted, taken int
 }
 
-// count counts one more row, of so many bytes. The row that only says that there are older ones counts for nothing: it is not sent.
-func (b *rowBound) count(size int) error {
+// countRow counts one more row, of so many bytes. The row that only says that there are older ones counts for nothing: it is not sent.
+func (b *rowBound) countRow(size int) error {
 	if b.bytes <= 0 || b.rows > 0 && b.counted >= b.rows {
 		return nil
 	}
@@ -218,13 +218,13 @@ func pageOf[Row any](rows []Row, limit int, key func(Row) (trail.Key, error)) (t
 // columns. Errors: *trail.TooLargeError where they have more bytes than the query allows.
 func (s *Reader) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {
 	var out []json.RawMessage
-	err := s.list(ctx, v, "to_jsonb(v)::text", q, func(rows pgx.Rows, bound *rowBound) (err error) {
+	err := s.listView(ctx, v, "to_jsonb(v)::text", q, func(rows pgx.Rows, bound *rowBound) (err error) {
 		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (json.RawMessage, error) {
 			var text string
 			if err := row.Scan(&text); err != nil {
 				return nil, err
 			}
-			if err := bound.count(len(text) + len(",\n")); err != nil {
+			if err := bound.countRow(len(text) + len(",\n")); err != nil {
 				return nil, err
 			}
 			return s.veilJSON(v, json.RawMessage(text))
@@ -247,7 +247,7 @@ func (s *Reader) ListJSON(ctx context.Context, v trail.View, q trail.Query) (tra
 // ListText is ListJSON for spreadsheets and terminals: every value as Postgres writes it.
 func (s *Reader) ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error) {
 	var t trail.Table
-	err := s.list(ctx, v, "*", q, func(rows pgx.Rows, bound *rowBound) error {
+	err := s.listView(ctx, v, "*", q, func(rows pgx.Rows, bound *rowBound) error {
 		for _, f := range rows.FieldDescriptions() {
 			t.Columns = append(t.Columns, f.Name)
 		}
@@ -258,7 +258,7 @@ func (s *Reader) ListText(ctx context.Context, v trail.View, q trail.Query) (tra
 				cells = append(cells, cellFrom(raw))
 				size += len(raw) + len(",")
 			}
-			if err := bound.count(size); err != nil {
+			if err := bound.countRow(size); err != nil {
 				return err
 			}
 			if err := s.veilText(v, t.Columns, cells); err != nil {

@@ -112,7 +112,7 @@ func (s *Reader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, 
 	var answer whatif.Answer
 	err = pgx.BeginTxFunc(ctx, s.db, pgx.TxOptions{BeginQuery: replayOnly}, func(tx pgx.Tx) error {
 		i := inquiry{tx: tx, cluster: cluster, at: q.Until}
-		if err := i.begin(ctx); err != nil {
+		if err := i.loadCommon(ctx); err != nil {
 			return err
 		}
 		h := whatif.History{Rules: whatif.RulesOf(i.common), Thresholds: i.thresholds, Since: q.Since, Until: q.Until}
@@ -122,7 +122,7 @@ func (s *Reader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, 
 			}
 		}
 		r := replaying{tx: tx, args: pgx.StrictNamedArgs{"cluster": cluster, "since": q.Since, "reach": q.Reach(h.Rules), "until": q.Until}}
-		answer, err = q.Replay(&h, r.events(ctx))
+		answer, err = q.Replay(&h, r.newEventSources(ctx))
 		return err
 	})
 	switch {
@@ -165,10 +165,10 @@ type replaying struct {
 	args pgx.StrictNamedArgs
 }
 
-// events returns the sources of events, each in the order of its times.
-func (r *replaying) events(ctx context.Context) []whatif.Source {
+// newEventSources returns the sources of events, each in the order of its times.
+func (r *replaying) newEventSources(ctx context.Context) []whatif.Source {
 	return []whatif.Source{
-		r.source(ctx, "loops", whatIfLoopsQuery, func(row pgx.CollectableRow) (e whatif.Event, err error) {
+		r.newCursorSource(ctx, "loops", whatIfLoopsQuery, func(row pgx.CollectableRow) (e whatif.Event, err error) {
 			l := &trail.Loop{}
 			var closed *time.Time
 			err = row.Scan(&l.Kind, &l.Namespace, &l.VMI, &l.VMIUID, &l.Node, &l.OpenedAt, &closed, &l.ClosedBy, &l.Counts, &l.Evidence)
@@ -176,7 +176,7 @@ func (r *replaying) events(ctx context.Context) []whatif.Source {
 			l.OpenedAt = l.OpenedAt.UTC()
 			return whatif.Event{At: l.OpenedAt, Loop: l}, err
 		}),
-		r.source(ctx, "decisions", whatIfDecisionsQuery, func(row pgx.CollectableRow) (e whatif.Event, err error) {
+		r.newCursorSource(ctx, "decisions", whatIfDecisionsQuery, func(row pgx.CollectableRow) (e whatif.Event, err error) {
 			d := &trail.Decision{Layer: trail.LayerCooldown}
 			var until *time.Time
 			err = row.Scan(&d.Namespace, &d.VMI, &d.VMIUID, &d.Node, &d.DecidedAt, &d.Verdict, &until, &d.Count, &d.Origin, &d.Inputs)
@@ -184,7 +184,7 @@ func (r *replaying) events(ctx context.Context) []whatif.Source {
 			d.DecidedAt = d.DecidedAt.UTC()
 			return whatif.Event{At: d.DecidedAt, Decision: d}, err
 		}),
-		r.source(ctx, "evacuations", whatIfEvacuationsQuery, func(row pgx.CollectableRow) (e whatif.Event, err error) {
+		r.newCursorSource(ctx, "evacuations", whatIfEvacuationsQuery, func(row pgx.CollectableRow) (e whatif.Event, err error) {
 			x := &trail.Evacuation{}
 			var ended *time.Time
 			err = row.Scan((*[16]byte)(&x.ID), &x.Namespace, &x.VMI, &x.VMIUID, &x.Node, &x.MarkedAt, &x.MarkedBy, &x.RequesterClass, &ended, &x.InProgress)
@@ -192,7 +192,7 @@ func (r *replaying) events(ctx context.Context) []whatif.Source {
 			x.MarkedAt = x.MarkedAt.UTC()
 			return whatif.Event{At: x.MarkedAt, Evacuation: x}, err
 		}),
-		r.source(ctx, "migrations", whatIfMigrationsQuery, func(row pgx.CollectableRow) (e whatif.Event, err error) {
+		r.newCursorSource(ctx, "migrations", whatIfMigrationsQuery, func(row pgx.CollectableRow) (e whatif.Event, err error) {
 			m := &trail.Migration{}
 			var running, finished *time.Time
 			var of *[16]byte
@@ -201,7 +201,7 @@ func (r *replaying) events(ctx context.Context) []whatif.Source {
 			m.CreatedAt = m.CreatedAt.UTC()
 			return whatif.Event{At: m.CreatedAt, Migration: m}, err
 		}),
-		r.source(ctx, "completions", whatIfCompletionsQuery, func(row pgx.CollectableRow) (e whatif.Event, err error) {
+		r.newCursorSource(ctx, "completions", whatIfCompletionsQuery, func(row pgx.CollectableRow) (e whatif.Event, err error) {
 			c := &whatif.Completion{}
 			var raw []byte
 			var d trail.ResultDetail
@@ -212,7 +212,7 @@ func (r *replaying) events(ctx context.Context) []whatif.Source {
 			c.EndedAt = c.EndedAt.UTC()
 			return whatif.Event{At: c.EndedAt, Completion: c}, err
 		}),
-		r.source(ctx, "requests", whatIfRequestsQuery, func(row pgx.CollectableRow) (e whatif.Event, err error) {
+		r.newCursorSource(ctx, "requests", whatIfRequestsQuery, func(row pgx.CollectableRow) (e whatif.Event, err error) {
 			x := &trail.EvictionRequest{EvacuationID: &trail.FactID{}}
 			err = row.Scan((*[16]byte)(&x.ID), &x.Namespace, &x.VMI, &x.VMIUID, &x.Node, &x.RequestedAt, &x.RequesterClass, &x.DryRun, &x.Answer, (*[16]byte)(x.EvacuationID))
 			x.RequestedAt = x.RequestedAt.UTC()
@@ -227,8 +227,8 @@ const (
 	fetchNext = "FETCH FORWARD 2000 IN replay_" // and the name of the cursor
 )
 
-// source reads the rows of a query by a cursor, in the order in which they come.
-func (r *replaying) source(ctx context.Context, name, query string, read pgx.RowToFunc[whatif.Event]) whatif.Source {
+// newCursorSource reads the rows of a query by a cursor, in the order in which they come.
+func (r *replaying) newCursorSource(ctx context.Context, name, query string, read pgx.RowToFunc[whatif.Event]) whatif.Source {
 	var rows []whatif.Event
 	opened, last := false, false
 	return func() (whatif.Event, bool, error) {

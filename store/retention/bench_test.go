@@ -50,7 +50,7 @@ func BenchmarkRetain(b *testing.B) {
 					return
 				default:
 				}
-				facts := cordons(other, fmt.Sprintf("n%d", rv%49), &rv, storetest.March.AddDate(0, 2, 0).Add(time.Duration(rv)*time.Second))
+				facts := observeCordons(other, fmt.Sprintf("n%d", rv%49), &rv, storetest.March.AddDate(0, 2, 0).Add(time.Duration(rv)*time.Second))
 				began := time.Now()
 				_, err := s.Append(b.Context(), "c2", facts)
 				if err != nil {

@@ -63,7 +63,7 @@ func (s months) dropFacts(ctx context.Context, boundary time.Time, out *Retained
 		return nil
 	}
 	if state.Dropping == nil || !state.Dropping.Equal(boundary) {
-		begun, err := s.unhurried(ctx, func() error {
+		begun, err := s.retryWhileLocked(ctx, func() error {
 			_, err := s.Exec(ctx, beginDropQuery, pgx.StrictNamedArgs{"boundary": boundary})
 			return err
 		})
@@ -87,7 +87,7 @@ func (s months) dropFacts(ctx context.Context, boundary time.Time, out *Retained
 			return err
 		}
 		var names []string
-		done, err := s.unhurried(ctx, func() error {
+		done, err := s.retryWhileLocked(ctx, func() error {
 			rows, err := s.Query(ctx, finishDropQuery)
 			if err == nil {
 				names, err = pgx.CollectRows(rows, pgx.RowTo[string])
@@ -135,8 +135,8 @@ func needsRole(doing string, err error) error {
 	return pg.Explain(doing, err)
 }
 
-// unhurried does what needs a lock that others must not wait for, again until it gets it; false where it does not.
-func (s months) unhurried(ctx context.Context, run func() error) (bool, error) {
+// retryWhileLocked does what needs a lock that others must not wait for, again until it gets it; false where it does not.
+func (s months) retryWhileLocked(ctx context.Context, run func() error) (bool, error) {
 	for range lockTries {
 		err := run()
 		if !pg.IsLocked(err) {
@@ -257,7 +257,7 @@ func keepSome(ctx context.Context, tx pgx.Tx, boundary time.Time, reaches map[st
 				return false, err
 			}
 		}
-		if err := reaches[c].keep(ctx, tx, subjects); err != nil {
+		if err := reaches[c].keepSubjectFacts(ctx, tx, subjects); err != nil {
 			return false, err
 		}
 	}

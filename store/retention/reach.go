@@ -93,8 +93,8 @@ func newReach(ctx context.Context, tx pgx.Tx, cluster string, boundary time.Time
 	return r, err
 }
 
-// since returns from when on all facts of a subject matter. pods gives the VM that a pod is of.
-func (r *reach) since(subject string, pods map[string]string) time.Time {
+// subjectSince returns from when on all facts of a subject matter. pods gives the VM that a pod is of.
+func (r *reach) subjectSince(subject string, pods map[string]string) time.Time {
 	at := pg.EarlierTime(r.back, r.subjects[subject])
 	kind, name, _ := strings.Cut(subject, ":")
 	switch trail.SubjectKind(kind) {
@@ -140,22 +140,22 @@ JOIN evictrail.events AS e ON e.cluster = @cluster AND e.namespace = p.namespace
 WHERE e.kind = 'launcher_pod'`
 )
 
-// keep keeps the facts of subjects that matter.
-func (r *reach) keep(ctx context.Context, tx pgx.Tx, subjects []string) error {
-	pods, err := r.pods(ctx, tx, subjects)
+// keepSubjectFacts keeps the facts of subjects that matter.
+func (r *reach) keepSubjectFacts(ctx context.Context, tx pgx.Tx, subjects []string) error {
+	pods, err := r.loadPodVMs(ctx, tx, subjects)
 	if err != nil {
 		return err
 	}
 	since := make([]time.Time, len(subjects))
 	for i, s := range subjects {
-		since[i] = r.since(s, pods)
+		since[i] = r.subjectSince(s, pods)
 	}
 	_, err = tx.Exec(ctx, keepFactsQuery, pg.Planned, pgx.StrictNamedArgs{"cluster": r.cluster, "boundary": r.boundary, "subjects": subjects, "since": since})
 	return err
 }
 
-// pods returns the VMs that the pods among subjects are of.
-func (r *reach) pods(ctx context.Context, tx pgx.Tx, subjects []string) (map[string]string, error) {
+// loadPodVMs returns the VMs that the pods among subjects are of.
+func (r *reach) loadPodVMs(ctx context.Context, tx pgx.Tx, subjects []string) (map[string]string, error) {
 	var pods, namespaces, names []string
 	for _, s := range subjects {
 		if name, is := strings.CutPrefix(s, string(trail.SubjectPod)+":"); is {

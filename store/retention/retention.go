@@ -31,21 +31,21 @@ func (r Policy) Validate() error {
 	case r.Facts < 0 || r.Rows < 0 || r.Requesters < 0:
 		return errors.New("must not be negative; 0 keeps for ever")
 	case r.Facts > 0 && r.Facts < LeastFacts:
-		return fmt.Errorf("facts for %s: must be %s or longer, as what happens is understood by what happened days before; 0 keeps them for ever", days(r.Facts), days(LeastFacts))
+		return fmt.Errorf("facts for %s: must be %s or longer, as what happens is understood by what happened days before; 0 keeps them for ever", formatDays(r.Facts), formatDays(LeastFacts))
 	case r.Rows > 0 && r.Facts == 0:
 		return errors.New("derived rows are made of facts: as long as those are kept for ever, so are they")
 	case r.Rows > 0 && r.Rows < r.Facts:
-		return fmt.Errorf("derived rows for %s and facts for %s: derived rows are made of facts, and must be kept as long or longer", days(r.Rows), days(r.Facts))
+		return fmt.Errorf("derived rows for %s and facts for %s: derived rows are made of facts, and must be kept as long or longer", formatDays(r.Rows), formatDays(r.Facts))
 	case r.Requesters > 0 && r.Requesters < LeastNames:
-		return fmt.Errorf("names for %s: must be %s or longer, as audit logs come late", days(r.Requesters), days(LeastNames))
+		return fmt.Errorf("names for %s: must be %s or longer, as audit logs come late", formatDays(r.Requesters), formatDays(LeastNames))
 	case r.Requesters > 0 && r.Facts > 0 && r.Requesters > r.Facts:
-		return fmt.Errorf("names for %s and facts for %s: names are erased in facts, and must be kept as long or shorter", days(r.Requesters), days(r.Facts))
+		return fmt.Errorf("names for %s and facts for %s: names are erased in facts, and must be kept as long or shorter", formatDays(r.Requesters), formatDays(r.Facts))
 	}
 	return nil
 }
 
-// days writes a time as people give it.
-func days(d time.Duration) string { return fmt.Sprintf("%gd", math.Round(d.Hours()/24*100)/100) }
+// formatDays writes a time as people give it.
+func formatDays(d time.Duration) string { return fmt.Sprintf("%gd", math.Round(d.Hours()/24*100)/100) }
 
 // Retained is what Retain did.
 type Retained struct {

@@ -105,8 +105,8 @@ func TestNothingToldChanges(t *testing.T) {
 	}
 }
 
-// copied returns a store on a copy of a database that nobody is connected to; its statements may fail. The copy is to be dropped.
-func copied(t *testing.T, from string, fail func(sql string) bool) (s *store.Store, drop func()) {
+// openCopy returns a store on a copy of a database that nobody is connected to; its statements may fail. The copy is to be dropped.
+func openCopy(t *testing.T, from string, fail func(sql string) bool) (s *store.Store, drop func()) {
 	t.Helper()
 	u, err := url.Parse(from)
 	require.NoError(t, err)
@@ -130,8 +130,8 @@ func copied(t *testing.T, from string, fail func(sql string) bool) (s *store.Sto
 
 var copies int
 
-// facts reads where all facts are, but for how their partition is called.
-func facts(t *testing.T, s *store.Store) []string {
+// loadFacts reads where all facts are, but for how their partition is called.
+func loadFacts(t *testing.T, s *store.Store) []string {
 	t.Helper()
 	rows, err := s.DB.Query(t.Context(), "SELECT to_jsonb(e)::text FROM evictrail.events AS e ORDER BY 1")
 	require.NoError(t, err)
@@ -153,16 +153,16 @@ func TestDroppingIsGoneOnWith(t *testing.T) {
 	require.NoError(t, s.Alive(t.Context(), "c1", end))
 	rows := storetest.DerivedRows(t, s)
 	s.Close()
-	whole, drop := copied(t, from, func(string) bool { return false })
+	whole, drop := openCopy(t, from, func(string) bool { return false })
 	_, err = retention.Retain(t.Context(), whole.DB, aWeek, dropMarch)
 	require.NoError(t, err)
-	want := facts(t, whole)
+	want := loadFacts(t, whole)
 	drop()
 	require.Less(t, len(want), len(all))
 	failed := map[string]bool{}
 	for k := 1; ; k += storetest.Count(3, 1) {
 		n := 0
-		s, drop := copied(t, from, func(sql string) bool {
+		s, drop := openCopy(t, from, func(sql string) bool {
 			n++
 			if n == k {
 				failed[strings.Join(strings.Fields(sql)[:min(4, len(strings.Fields(sql)))], " ")] = true
@@ -180,7 +180,7 @@ func TestDroppingIsGoneOnWith(t *testing.T) {
 		_, err = retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
 		require.NoError(t, err)
 		require.Equal(t, rows, storetest.DerivedRows(t, s), "gone on with after statement %d", k)
-		require.Equal(t, want, facts(t, s), "gone on with after statement %d", k)
+		require.Equal(t, want, loadFacts(t, s), "gone on with after statement %d", k)
 		require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM pg_class WHERE relname = 'events_next'"))
 		require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.retention WHERE dropping IS NOT NULL OR complete"))
 		drop()
@@ -189,8 +189,8 @@ func TestDroppingIsGoneOnWith(t *testing.T) {
 	require.Greater(t, len(failed), storetest.Count(6, 12))
 }
 
-// cordons has a node cordoned and uncordoned again at some times, one fact each.
-func cordons(tr *tracker.Tracker, node string, rv *int, times ...time.Time) []trail.Fact {
+// observeCordons has a node cordoned and uncordoned again at some times, one fact each.
+func observeCordons(tr *tracker.Tracker, node string, rv *int, times ...time.Time) []trail.Fact {
 	var out []trail.Fact
 	for _, at := range times {
 		*rv++
@@ -214,7 +214,7 @@ func TestMonthsAreDroppedOneAfterTheOther(t *testing.T) {
 		at := begin.AddDate(0, 0, day)
 		if at.Day() == 1 {
 			times := []time.Time{at.Add(-time.Microsecond), at, at.Add(time.Hour), at.Add(2 * time.Hour)}
-			storetest.Take(t, s, cordons(tr, "n1", &rv, times...))
+			storetest.Take(t, s, observeCordons(tr, "n1", &rv, times...))
 			seen = append(seen, times...)
 		}
 		did, err := retention.Retain(t.Context(), s.DB, retention.Policy{Facts: 90 * 24 * time.Hour, Rows: 200 * 24 * time.Hour}, at.In(zone))
@@ -251,7 +251,7 @@ func TestLateFactsAreKept(t *testing.T) {
 	require.NoError(t, err)
 	before := storetest.DerivedRows(t, s)
 	tr, rv := tracker.New("c1"), 0
-	late := cordons(tr, "another", &rv, storetest.March.AddDate(0, -2, 0), storetest.March.AddDate(0, -1, 0), storetest.March.AddDate(0, -1, 1))
+	late := observeCordons(tr, "another", &rv, storetest.March.AddDate(0, -2, 0), storetest.March.AddDate(0, -1, 0), storetest.March.AddDate(0, -1, 1))
 	news, err := s.Append(t.Context(), "c1", late)
 	require.NoError(t, err)
 	require.Len(t, news.Facts, 3)
@@ -264,7 +264,7 @@ func TestLateFactsAreKept(t *testing.T) {
 	require.NoError(t, err, "all of it again, as where a log is read anew")
 	require.Equal(t, storetest.March, lost.Settled)
 	require.Equal(t, before, storetest.DerivedRows(t, s), "nothing is told twice")
-	young, err := s.Append(t.Context(), "c1", cordons(tr, "another", &rv, storetest.March.AddDate(0, 0, 2)))
+	young, err := s.Append(t.Context(), "c1", observeCordons(tr, "another", &rv, storetest.March.AddDate(0, 0, 2)))
 	require.NoError(t, err)
 	require.Zero(t, young.Settled)
 	_, err = s.Ask(t.Context(), trail.Question{Cluster: "c1", Of: trail.Subject{Kind: trail.SubjectNode, Name: "another"}, At: storetest.March.Add(-time.Hour)})
@@ -284,7 +284,7 @@ func TestFactsThatComeMeanwhileAreKept(t *testing.T) {
 	dropping, err := storetest.OpenFailing(t.Context(), from, func(sql string) bool {
 		if strings.Contains(sql, "finish_drop") && !came {
 			came = true
-			storetest.Take(t, s, cordons(tr, "another", &rv, storetest.March.AddDate(0, 0, -3)))
+			storetest.Take(t, s, observeCordons(tr, "another", &rv, storetest.March.AddDate(0, 0, -3)))
 		}
 		return false
 	})
@@ -331,7 +331,7 @@ func TestWhatIsToBeDerivedIsNotDropped(t *testing.T) {
 	did, err := retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
 	require.NoError(t, err)
 	require.Contains(t, did.Waits, "still to be derived")
-	require.Len(t, facts(t, s), len(all))
+	require.Len(t, loadFacts(t, s), len(all))
 	_, err = s.DeriveStale(t.Context(), "c1", nil)
 	require.NoError(t, err)
 	did, err = retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
@@ -348,7 +348,7 @@ func TestNamesAreErased(t *testing.T) {
 			t.Parallel()
 			s := storetest.New(t)
 			for seed := range uint64(12) {
-				story := storetest.Tell(seed)
+				story := storetest.GenerateSourceFacts(seed)
 				for _, batch := range [][]trail.Fact{story.Watched, story.Reviewed, story.Audited} {
 					for i := range batch {
 						batch[i].OccurredAt, batch[i].ObservedAt = batch[i].OccurredAt.AddDate(0, -9, 0), batch[i].ObservedAt.AddDate(0, -9, 0)
@@ -362,7 +362,7 @@ func TestNamesAreErased(t *testing.T) {
 			asked := storetest.CountRows(t, s, classes, people)
 			require.Positive(t, asked)
 			for _, name := range []string{"alice", "carol", "203.0.113.7"} {
-				require.Positive(t, named(t, s, name), name)
+				require.Positive(t, countRowsNaming(t, s, name), name)
 			}
 			at := storetest.Start.AddDate(0, -9, 0).Add(45 * 24 * time.Hour)
 			if settled {
@@ -377,11 +377,11 @@ func TestNamesAreErased(t *testing.T) {
 				_, err = s.DeriveStale(t.Context(), fmt.Sprintf("c%d", seed), nil)
 				require.NoError(t, err)
 			}
-			require.Zero(t, named(t, s, "alice"))
-			require.Zero(t, named(t, s, "bob"))
-			require.Zero(t, named(t, s, "carol"), "who acted as them")
-			require.Zero(t, named(t, s, "203.0.113.7"), "from where")
-			require.Positive(t, named(t, s, "descheduler-sa"))
+			require.Zero(t, countRowsNaming(t, s, "alice"))
+			require.Zero(t, countRowsNaming(t, s, "bob"))
+			require.Zero(t, countRowsNaming(t, s, "carol"), "who acted as them")
+			require.Zero(t, countRowsNaming(t, s, "203.0.113.7"), "from where")
+			require.Positive(t, countRowsNaming(t, s, "descheduler-sa"))
 			require.Equal(t, asked, storetest.CountRows(t, s, classes, people))
 			did, err = retention.Retain(t.Context(), s.DB, retention.Policy{Requesters: 30 * 24 * time.Hour}, at)
 			require.NoError(t, err)
@@ -390,8 +390,8 @@ func TestNamesAreErased(t *testing.T) {
 	}
 }
 
-// named counts the rows of all tables in which a name is.
-func named(t *testing.T, s *store.Store, name string) int {
+// countRowsNaming counts the rows of all tables in which a name is.
+func countRowsNaming(t *testing.T, s *store.Store, name string) int {
 	t.Helper()
 	rows, err := s.DB.Query(t.Context(), "SELECT c.oid::regclass::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = 'evictrail' AND c.relkind = 'r'")
 	require.NoError(t, err)
@@ -577,7 +577,7 @@ func TestWhoCordonedIsKept(t *testing.T) {
 	})...)
 	vm.ResourceVersion, vm.Seen, vm.Mark = "60", seen(2*time.Minute), "n1"
 	storetest.Take(t, s, append(facts, tr.Observe(vm)...))
-	storetest.Take(t, s, cordons(tr, "n2", new(int), storetest.March.Add(time.Hour)))
+	storetest.Take(t, s, observeCordons(tr, "n2", new(int), storetest.March.Add(time.Hour)))
 	before := storetest.DerivedRows(t, s)
 	require.Contains(t, before["evacuations"][0], "cordoned by alice")
 	did, err := retention.Retain(t.Context(), s.DB, aWeek, dropMarch)

@@ -66,8 +66,8 @@ func (s months) dropRows(ctx context.Context, before, factsFrom time.Time) (map[
 			return dropped, err
 		}
 		args := pgx.NamedArgs{"cluster": cluster, "settled": before, "limit": rowsTogether}
-		args["subjects"], args["since"] = r.ongoing(r.subjects)
-		args["nodes"], args["node_since"] = r.ongoing(r.nodes)
+		args["subjects"], args["since"] = r.listOngoing(r.subjects)
+		args["nodes"], args["node_since"] = r.listOngoing(r.nodes)
 		for _, of := range tables.Derived {
 			more := ""
 			if of.Name == "loops" {
@@ -87,8 +87,8 @@ func (s months) dropRows(ctx context.Context, before, factsFrom time.Time) (map[
 	return dropped, nil
 }
 
-// ongoing returns from when on rows matter to what goes on, by name.
-func (r *reach) ongoing(of map[string]time.Time) (names []string, since []time.Time) {
+// listOngoing returns from when on rows matter to what goes on, by name.
+func (r *reach) listOngoing(of map[string]time.Time) (names []string, since []time.Time) {
 	for name, began := range of {
 		if name != "" {
 			names, since = append(names, name), append(since, began.Add(-r.before))

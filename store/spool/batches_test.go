@@ -23,22 +23,22 @@ func TestEachOfManyBatchesComesBack(t *testing.T) {
 		facts[i].ObservedAt = facts[i].ObservedAt.Add(time.Duration(random.IntN(1000)) * time.Microsecond)
 	}
 	dir := t.TempDir()
-	r := begin(t, dir, 1<<30)
+	r := openRig(t, dir, 1<<30)
 	kept, got := 0, []trail.Fact(nil)
 	for range batches {
 		n := 1 + random.IntN(most)
-		r.append(t, facts[kept:kept+n])
+		r.appendFacts(t, facts[kept:kept+n])
 		kept += n
 		switch random.IntN(100) {
 		case 0:
 			require.NoError(t, r.Close())
-			r = begin(t, dir, 1<<30)
+			r = openRig(t, dir, 1<<30)
 		case 1, 2, 3:
-			out, _ := r.drain(t)
+			out, _ := r.drainAll(t)
 			got = append(got, out...)
 		}
 	}
-	out, _ := r.drain(t)
+	out, _ := r.drainAll(t)
 	got = append(got, out...)
 	require.Len(t, got, kept)
 	for i, f := range got {

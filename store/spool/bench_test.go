@@ -19,9 +19,9 @@ func BenchmarkSpool(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", sort, size), func(b *testing.B) {
 				s, err := Open(Options{Dir: b.TempDir(), Cluster: "c1", Size: 1 << 40, Log: slog.New(slog.DiscardHandler), Clock: time.Now})
 				require.NoError(b, err)
-				facts := refusals(0, 20_000)
+				facts := makeRefusalFacts(0, 20_000)
 				if sort == "objects" {
-					facts = placed(0, 20_000)
+					facts = makePlacementFacts(0, 20_000)
 				}
 				at := func(i int) []trail.Fact { from := i * size % len(facts); return facts[from : from+size] }
 				var taking time.Duration

@@ -42,7 +42,7 @@ func (r *rig) imageOf(t *testing.T) image {
 func memoryDir(t *testing.T) string {
 	t.Helper()
 	const shared = "/dev/shm"
-	if !exists(shared) {
+	if !pathExists(shared) {
 		return t.TempDir()
 	}
 	dir, err := os.MkdirTemp(shared, "evictrail")
@@ -51,24 +51,24 @@ func memoryDir(t *testing.T) string {
 	return dir
 }
 
-// in opens a spool on these files.
-func (i image) in(t *testing.T) *rig {
+// openSpool opens a spool on these files.
+func (i image) openSpool(t *testing.T) *rig {
 	t.Helper()
 	dir := memoryDir(t)
 	require.NoError(t, os.Mkdir(PathOf(dir, "c1"), 0o700))
 	for name, raw := range i {
 		require.NoError(t, os.WriteFile(filepath.Join(PathOf(dir, "c1"), name), raw, 0o600))
 	}
-	return begin(t, dir, 1<<30)
+	return openRig(t, dir, 1<<30)
 }
 
-// segments names the segments in their order.
-func (i image) segments() []string {
+// listSegments names the segments in their order.
+func (i image) listSegments() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(i)), func(name string) bool { return !strings.HasSuffix(name, ".facts") })
 }
 
-// damaged is a copy in which some bits are turned: that of each place in the files one after the other.
-func (i image) damaged(bits ...int) image {
+// flipBits is a copy in which some bits are turned: that of each place in the files one after the other.
+func (i image) flipBits(bits ...int) image {
 	out := image{}
 	for _, name := range slices.Sorted(maps.Keys(i)) {
 		out[name] = bytes.Clone(i[name])
@@ -91,16 +91,16 @@ func (i image) size() (n int) {
 	return n
 }
 
-// filled is a spool of several segments in which some facts are stored and others wait, with signs between, with states that were folded, and with an identity that
+// makeFilledSpool is a spool of several segments in which some facts are stored and others wait, with signs between, with states that were folded, and with an identity that
 // was noted last. It returns all facts, and how many are stored.
-func filled(t *testing.T, batches, each int) (files image, facts []trail.Fact, stored int) {
+func makeFilledSpool(t *testing.T, batches, each int) (files image, facts []trail.Fact, stored int) {
 	t.Helper()
-	r := begin(t, t.TempDir(), 1<<30)
+	r := openRig(t, t.TempDir(), 1<<30)
 	r.journal.limit = 1 << 10 // bytes: about two batches
 	require.NoError(t, r.AnswerDoubt(time.Time{}, nil))
-	facts = placed(0, batches*each)
+	facts = makePlacementFacts(0, batches*each)
 	for i := range batches {
-		r.append(t, facts[i*each:(i+1)*each])
+		r.appendFacts(t, facts[i*each:(i+1)*each])
 		if i == batches/3 {
 			batch, _, err := r.Next(t.Context())
 			require.NoError(t, err)
@@ -112,7 +112,7 @@ func filled(t *testing.T, batches, each int) (files image, facts []trail.Fact, s
 	}
 	require.NoError(t, r.SetIdentity(trail.Identity{UID: "kube-system", Epoch: 3}))
 	files = r.imageOf(t)
-	require.Greater(t, len(files.segments()), 1)
+	require.Greater(t, len(files.listSegments()), 1)
 	require.Contains(t, files, "state")
 	return files, facts, stored
 }
@@ -135,17 +135,17 @@ func requirePart(t *testing.T, in, out []trail.Fact, note string) (missing int) 
 // requireTold wants the facts that waited in files, of which some are damaged, to come out, but for what is counted and recorded as a gap, and the spool to go on.
 func requireTold(t *testing.T, files image, facts []trail.Fact, stored int, note string) (missing int) {
 	t.Helper()
-	r := files.in(t)
+	r := files.openSpool(t)
 	known := r.Identity().UID == "kube-system"
 	require.True(t, known || r.lost["unknown spool_corrupt"] > 0 || !strings.Contains(note, "one bit"), "%s: what is known was lost silently", note)
 	states := map[string]bool{}
 	_, err := r.LoadPast(false, func(f trail.Fact) { states[f.Object.UID] = true })
 	require.NoError(t, err)
-	out, _ := r.drain(t)
+	out, _ := r.drainAll(t)
 	for _, f := range facts {
 		require.True(t, states[f.Object.UID] || r.Doubt() != nil, "%s: the state of %s was lost silently", note, f.VMI)
 	}
-	told, out := gaps(out)
+	told, out := splitGaps(out)
 	for len(out) > 0 && slices.ContainsFunc(facts[:stored], func(f trail.Fact) bool { return f.ID == out[0].ID }) {
 		out = out[1:] // without its mark the spool does not know that it is stored
 	}
@@ -155,14 +155,14 @@ func requireTold(t *testing.T, files image, facts []trail.Fact, stored int, note
 	if lost > 0 {
 		require.NotNil(t, r.Doubt(), note)
 		r.AppendSign(start, nil)
-		more, _ := r.drain(t)
-		later, _ := gaps(more)
+		more, _ := r.drainAll(t)
+		later, _ := splitGaps(more)
 		told = append(told, later...)
 		require.Len(t, told, 1, note)
 		require.Contains(t, told[0], fmt.Sprintf("evictrail corrupted: %d fact", lost), note)
 	}
-	r.append(t, placed(20_000, 5))
-	out, _ = r.drain(t)
+	r.appendFacts(t, makePlacementFacts(20_000, 5))
+	out, _ = r.drainAll(t)
 	require.Len(t, out, 5, "%s: it goes on", note)
 	require.NoError(t, r.Close())
 	require.NoError(t, os.RemoveAll(r.Dir))
@@ -172,11 +172,11 @@ func requireTold(t *testing.T, files image, facts []trail.Fact, stored int, note
 // TestEachFlippedByte turns one bit of each byte of a small spool. At most one fact is lost with it, and what is lost is recorded.
 func TestEachFlippedByte(t *testing.T) {
 	t.Parallel()
-	files, facts, stored := filled(t, 5, 2)
+	files, facts, stored := makeFilledSpool(t, 5, 2)
 	t.Logf("%d bytes in %d files", files.size(), len(files))
 	lost := 0
 	for at := range files.size() {
-		missing := requireTold(t, files.damaged(at*8+at%8), facts, stored, fmt.Sprintf("one bit of byte %d of %v", at, files.segments()))
+		missing := requireTold(t, files.flipBits(at*8+at%8), facts, stored, fmt.Sprintf("one bit of byte %d of %v", at, files.listSegments()))
 		require.LessOrEqual(t, missing, 1, "byte %d", at)
 		lost += missing
 	}
@@ -186,7 +186,7 @@ func TestEachFlippedByte(t *testing.T) {
 // TestFlippedBits turns bits anywhere in a larger spool, one in each of many copies, and a thousand in one.
 func TestFlippedBits(t *testing.T) {
 	t.Parallel()
-	files, facts, stored := filled(t, 20, 50)
+	files, facts, stored := makeFilledSpool(t, 20, 50)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, %d bytes in %d files", seed, files.size(), len(files))
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -197,7 +197,7 @@ func TestFlippedBits(t *testing.T) {
 			bits = append(bits, random.IntN(files.size()*8))
 		}
 		note := fmt.Sprintf("%d bits, run %d of seed %d", n, run, seed)
-		missing := requireTold(t, files.damaged(bits...), facts, stored, note)
+		missing := requireTold(t, files.flipBits(bits...), facts, stored, note)
 		require.LessOrEqual(t, missing, n, "%s: no fact is lost with another", note)
 		lost += missing
 	}
@@ -208,14 +208,14 @@ func TestFlippedBits(t *testing.T) {
 // not finished, as the mark of before it says, what is whole comes out and nothing counts as lost.
 func TestTornTail(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 1<<30)
+	r := openRig(t, t.TempDir(), 1<<30)
 	require.NoError(t, r.AnswerDoubt(time.Time{}, nil))
-	facts := placed(0, 6)
-	r.append(t, facts[:4])
+	facts := makePlacementFacts(0, 6)
+	r.appendFacts(t, facts[:4])
 	before := r.imageOf(t)["mark"]
-	r.append(t, facts[4:])
+	r.appendFacts(t, facts[4:])
 	files := r.imageOf(t)
-	last := files.segments()[0]
+	last := files.listSegments()[0]
 	whole := files[last]
 	for at := range whole {
 		files[last] = whole[:at]
@@ -224,9 +224,9 @@ func TestTornTail(t *testing.T) {
 
 		torn := maps.Clone(files)
 		torn["mark"] = before
-		r := torn.in(t)
-		out, _ := r.drain(t)
-		_, out = gaps(out)
+		r := torn.openSpool(t)
+		out, _ := r.drainAll(t)
+		_, out = splitGaps(out)
 		missing = requirePart(t, facts, out, fmt.Sprintf("torn at %d", at))
 		require.Equal(t, max(0, missing-2), r.lost["unknown spool_corrupt"], "torn at %d: four were acknowledged", at)
 		require.NoError(t, os.RemoveAll(r.Dir))
@@ -237,17 +237,17 @@ func TestTornTail(t *testing.T) {
 // what was acknowledged, to count as a fact.
 func TestGarbageBehind(t *testing.T) {
 	t.Parallel()
-	files, facts, stored := filled(t, 5, 2)
-	last := files.segments()[len(files.segments())-1]
+	files, facts, stored := makeFilledSpool(t, 5, 2)
+	last := files.listSegments()[len(files.listSegments())-1]
 	files[last] = append(bytes.Clone(files[last]), make([]byte, 5000)...)
-	r := files.in(t)
-	out, _ := r.drain(t)
+	r := files.openSpool(t)
+	out, _ := r.drainAll(t)
 	require.Equal(t, facts[stored:], out)
 	require.Empty(t, r.lost)
 
 	delete(files, "mark")
-	r = files.in(t)
-	out, _ = r.drain(t)
+	r = files.openSpool(t)
+	out, _ = r.drainAll(t)
 	require.Equal(t, 1, r.lost["unknown spool_corrupt"])
 	require.Zero(t, requirePart(t, facts[stored:], out[len(out)-len(facts)+stored:], "all come out"))
 }
@@ -255,8 +255,8 @@ func TestGarbageBehind(t *testing.T) {
 // TestMissingAndForeignFiles wants whatever lies in the place of a spool not to keep evictrail from starting, and what is missing to be recorded.
 func TestMissingAndForeignFiles(t *testing.T) {
 	t.Parallel()
-	files, facts, stored := filled(t, 20, 20)
-	segments := files.segments()
+	files, facts, stored := makeFilledSpool(t, 20, 20)
+	segments := files.listSegments()
 	first := func(i int) (n int) { // of the facts of a segment, how many came before
 		if i == len(segments) {
 			return len(facts)
@@ -292,25 +292,25 @@ func TestDamageWhileItRuns(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for run := range 20 {
 		note := fmt.Sprintf("run %d of seed %d", run, seed)
-		r := begin(t, t.TempDir(), 1<<30)
+		r := openRig(t, t.TempDir(), 1<<30)
 		r.journal.limit = 100 << 10
-		facts := placed(0, 1800)
+		facts := makePlacementFacts(0, 1800)
 		for i := range 6 {
-			r.append(t, facts[i*300:(i+1)*300])
+			r.appendFacts(t, facts[i*300:(i+1)*300])
 		}
 		r.folding.Wait()
 		for range 30 {
 			segment := r.journal.list[random.IntN(len(r.journal.list))]
-			f, err := os.OpenFile(r.journal.path(segment), os.O_RDWR, 0)
+			f, err := os.OpenFile(r.journal.segmentPath(segment), os.O_RDWR, 0)
 			require.NoError(t, err)
 			_, err = f.WriteAt([]byte{byte(random.IntN(256))}, random.Int64N(segment.size))
 			require.NoError(t, err)
 			require.NoError(t, f.Close())
 		}
-		r.append(t, placed(5000, 10))
-		out, _ := r.drain(t)
-		_, out = gaps(out)
-		missing := requirePart(t, append(facts, placed(5000, 10)...), out, note)
+		r.appendFacts(t, makePlacementFacts(5000, 10))
+		out, _ := r.drainAll(t)
+		_, out = splitGaps(out)
+		missing := requirePart(t, append(facts, makePlacementFacts(5000, 10)...), out, note)
 		require.Equal(t, missing, r.lost["unknown spool_corrupt"], "%s: %s", note, r.log)
 		require.LessOrEqual(t, missing, 30, note)
 		require.NoError(t, r.Condition().Problem, note)
@@ -320,18 +320,18 @@ func TestDamageWhileItRuns(t *testing.T) {
 // TestStatesAreDoubtedWhenDamaged wants a comparison with the database where a state cannot be read, and the others to be resumed from.
 func TestStatesAreDoubtedWhenDamaged(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 1<<30)
+	r := openRig(t, t.TempDir(), 1<<30)
 	require.NoError(t, r.AnswerDoubt(time.Time{}, nil))
 	tr := tracker.New("c1")
-	for _, f := range placed(0, 10) {
+	for _, f := range makePlacementFacts(0, 10) {
 		tr.Resume(f)
 	}
 	require.NoError(t, r.ReplaceStates(Past{}, tr.State()))
 	files := r.imageOf(t)
 	files["state"][len(files["state"])/2] ^= 1
-	r = files.in(t)
+	r = files.openSpool(t)
 	require.Nil(t, r.Doubt(), "nobody looked yet")
-	_, state := r.past(t, false)
+	_, state := r.loadPast(t, false)
 	require.Len(t, state, 9)
 	require.NotNil(t, r.Doubt())
 	require.True(t, r.NeedsComparison())

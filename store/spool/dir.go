@@ -55,7 +55,7 @@ func syncDir(path string) error {
 
 // makeDir creates a directory and those above it that are missing, durably.
 func makeDir(dir string) error {
-	if exists(dir) || filepath.Dir(dir) == dir {
+	if pathExists(dir) || filepath.Dir(dir) == dir {
 		return os.MkdirAll(dir, 0o700) // an error where it is a file
 	}
 	if err := makeDir(filepath.Dir(dir)); err != nil {
@@ -86,7 +86,7 @@ func replaceSynced(path string, write func(*os.File) error) error {
 
 // checkWritable makes sure that files can be made in a directory, or in the one in which it would be made.
 func checkWritable(dir string) error {
-	for !exists(dir) && filepath.Dir(dir) != dir {
+	for !pathExists(dir) && filepath.Dir(dir) != dir {
 		dir = filepath.Dir(dir)
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
@@ -99,7 +99,7 @@ func checkWritable(dir string) error {
 	return nil
 }
 
-func exists(path string) bool {
+func pathExists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, os.ErrNotExist)
 }

@@ -67,7 +67,7 @@ func fillDisk(dir string) error {
 	defer cancel()
 	next, kept := 0, 0
 	for s.Condition().Problem == nil { // until the disk is full
-		facts := placed(next, 200)
+		facts := makePlacementFacts(next, 200)
 		next += len(facts)
 		taken := make(chan error, 1)
 		go func() { taken <- s.Append(ctx, facts) }()
@@ -108,7 +108,7 @@ func fillDisk(dir string) error {
 		return err
 	}
 	s.retryAt = time.Time{}
-	if err := s.Append(ctx, placed(next, 100)); err != nil {
+	if err := s.Append(ctx, makePlacementFacts(next, 100)); err != nil {
 		return err
 	}
 	if c := s.Condition(); c.Problem != nil || c.Facts != 100 || !strings.Contains(log.String(), "spool works again") {
@@ -134,7 +134,7 @@ func readOnlyDisk(ctx context.Context, s *Spool, dir string, next int) error {
 		return fmt.Errorf("read-only: %+v, said: %s", c, log.String())
 	}
 	taken := make(chan error, 1)
-	go func() { taken <- s.Append(ctx, placed(next+100, 10)) }()
+	go func() { taken <- s.Append(ctx, makePlacementFacts(next+100, 10)) }()
 	if n, err := drainOf(ctx, s, 110); err != nil || n != 110 {
 		return fmt.Errorf("read-only: %d facts came out: %w", n, err)
 	}
@@ -160,12 +160,12 @@ func drainOf(ctx context.Context, s *Spool, want int) (n int, err error) {
 // TestFailingDisk fails commits as a failing disk does, with a database that is there and one that is away.
 func TestFailingDisk(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 1<<30)
-	r.append(t, placed(0, 10))
+	r := openRig(t, t.TempDir(), 1<<30)
+	r.appendFacts(t, makePlacementFacts(0, 10))
 	r.journal.sync = func(f *os.File) error { return &os.PathError{Op: "sync", Path: f.Name(), Err: syscall.EIO} }
 	ctx, cancel := context.WithCancel(t.Context())
 	away := make(chan error, 1)
-	go func() { away <- r.Append(ctx, placed(10, 5)) }()
+	go func() { away <- r.Append(ctx, makePlacementFacts(10, 5)) }()
 	require.Eventually(t, func() bool { return r.Condition().Facts == 15 }, 2*time.Minute, time.Millisecond, "they wait in memory")
 	require.ErrorIs(t, r.Condition().Problem, syscall.EIO)
 	r.AppendSign(start, nil)
@@ -173,7 +173,7 @@ func TestFailingDisk(t *testing.T) {
 	require.ErrorIs(t, <-away, context.Canceled, "the database is away, and somebody stops us: they were not kept")
 
 	there := make(chan error, 1)
-	go func() { there <- r.Append(t.Context(), placed(10, 5)) }()
+	go func() { there <- r.Append(t.Context(), makePlacementFacts(10, 5)) }()
 	require.Eventually(t, func() bool { return r.Condition().Facts == 15 }, 2*time.Minute, time.Millisecond)
 	var got []trail.Fact
 	for len(got) < 15 {
@@ -183,7 +183,7 @@ func TestFailingDisk(t *testing.T) {
 		r.Confirm()
 	}
 	require.NoError(t, <-there)
-	require.Equal(t, placed(0, 15), got)
+	require.Equal(t, makePlacementFacts(0, 15), got)
 	_, sign, err := r.Next(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, start, sign.At, "behind the facts")
@@ -193,10 +193,10 @@ func TestFailingDisk(t *testing.T) {
 	r.mu.Lock()
 	r.journal.sync, r.retryAt = (*os.File).Sync, time.Time{}
 	r.mu.Unlock()
-	r.append(t, placed(15, 1))
+	r.appendFacts(t, makePlacementFacts(15, 1))
 	require.NoError(t, r.Condition().Problem)
-	got, _ = r.drain(t)
-	require.Equal(t, placed(15, 1), got, "what was stored meanwhile is not given again")
+	got, _ = r.drainAll(t)
+	require.Equal(t, makePlacementFacts(15, 1), got, "what was stored meanwhile is not given again")
 }
 
 // TestNoDirectory begins where no directory can be made, and goes on when one can.
@@ -204,12 +204,12 @@ func TestNoDirectory(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "spool")
 	require.NoError(t, os.WriteFile(dir, nil, 0o600))
-	r := begin(t, dir, 1<<30)
+	r := openRig(t, dir, 1<<30)
 	require.Error(t, r.Condition().Problem)
 	require.NoError(t, os.Remove(dir))
 	r.retryAt = time.Time{}
-	r.append(t, placed(0, 1))
+	r.appendFacts(t, makePlacementFacts(0, 1))
 	require.NoError(t, r.Condition().Problem)
-	facts, _ := r.drain(t)
+	facts, _ := r.drainAll(t)
 	require.Len(t, facts, 1)
 }

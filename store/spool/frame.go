@@ -109,8 +109,8 @@ func (s *scanner) peek(n int) ([]byte, error) {
 	return s.buf[s.at-s.base : end-s.base], nil
 }
 
-// next returns the next whole frame; false at the end of the file. Its payload is valid until the next call. Errors: those of reading.
-func (s *scanner) next() (frame, bool, error) {
+// nextFrame returns the next whole frame; false at the end of the file. Its payload is valid until the next call. Errors: those of reading.
+func (s *scanner) nextFrame() (frame, bool, error) {
 	for s.at < s.size {
 		header, err := s.peek(headerSize)
 		if err != nil {
@@ -126,15 +126,15 @@ func (s *scanner) next() (frame, bool, error) {
 				return f, true, nil
 			}
 		}
-		if err := s.skip(); err != nil {
+		if err := s.skipToFrame(); err != nil {
 			return frame{}, false, err
 		}
 	}
 	return frame{}, false, nil
 }
 
-// skip goes on to the next place where a frame may begin.
-func (s *scanner) skip() error {
+// skipToFrame goes on to the next place where a frame may begin.
+func (s *scanner) skipToFrame() error {
 	ahead, err := s.peek(readAhead)
 	if err != nil || len(ahead) == 0 {
 		return err

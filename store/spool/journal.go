@@ -54,7 +54,7 @@ type segment struct {
 // segmentName is the name of a segment: its number and that of its first fact.
 const segmentName = "%010d-%020d.facts"
 
-func (s segments) path(of segment) string {
+func (s segments) segmentPath(of segment) string {
 	return filepath.Join(s.dir, fmt.Sprintf(segmentName, of.number, of.first))
 }
 
@@ -82,8 +82,8 @@ func readJournal(dir string, write bool) (*journal, error) {
 		return nil, err
 	}
 	j := &journal{segments: segments{dir: dir}, lock: lock, sync: (*os.File).Sync}
-	if err = j.load(); err == nil {
-		err = j.recover()
+	if err = j.readSegments(); err == nil {
+		err = j.recoverTail()
 	}
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
@@ -93,15 +93,15 @@ func readJournal(dir string, write bool) (*journal, error) {
 
 func (j *journal) markPath() string { return filepath.Join(j.dir, "mark") }
 
-// load lists the segments and reads the mark. A mark that is lost is made of the segments: then everything that they hold waits.
-func (j *journal) load() error {
+// readSegments lists the segments and reads the mark. A mark that is lost is made of the segments: then everything that they hold waits.
+func (j *journal) readSegments() error {
 	files, err := os.ReadDir(j.dir)
 	if err != nil {
 		return err
 	}
 	for _, file := range files {
 		var s segment
-		if _, err := fmt.Sscanf(file.Name(), segmentName, &s.number, &s.first); err != nil || filepath.Base(j.path(s)) != file.Name() {
+		if _, err := fmt.Sscanf(file.Name(), segmentName, &s.number, &s.first); err != nil || filepath.Base(j.segmentPath(s)) != file.Name() {
 			continue
 		}
 		info, err := file.Info()
@@ -126,16 +126,16 @@ func (j *journal) load() error {
 	return nil
 }
 
-// recover reads the last segment and sets the mark's Tail. What lies behind the last whole frame was not acknowledged, and is no part of the journal: the mark says
+// recoverTail reads the last segment and sets the mark's Tail. What lies behind the last whole frame was not acknowledged, and is no part of the journal: the mark says
 // otherwise where it was. Without a mark it counts as a fact that was.
-func (j *journal) recover() error {
+func (j *journal) recoverTail() error {
 	if len(j.list) == 0 {
 		return nil
 	}
 	last := &j.list[len(j.list)-1]
 	j.mark.Tail = max(j.mark.Tail, last.first)
 	end := int64(0)
-	_, err := j.scan(position{Segment: last.number}, func(f frame, behind position) bool {
+	_, err := j.scanFrames(position{Segment: last.number}, func(f frame, behind position) bool {
 		if f.form == formFact {
 			j.mark.Tail = max(j.mark.Tail, f.seq+1)
 		}
@@ -149,8 +149,8 @@ func (j *journal) recover() error {
 	return err
 }
 
-// end returns the place behind all that is written.
-func (s segments) end() position {
+// endPosition returns the place behind all that is written.
+func (s segments) endPosition() position {
 	if len(s.list) == 0 {
 		return position{}
 	}
@@ -171,14 +171,14 @@ func (s segments) bytesFrom(at position) (n int64) {
 	return n
 }
 
-// scan visits the whole frames from a position on, each with the position behind it, until visit returns false. It returns how many bytes were skipped, as they
+// scanFrames visits the whole frames from a position on, each with the position behind it, until visit returns false. It returns how many bytes were skipped, as they
 // belong to none. A payload is valid while it is visited.
-func (s segments) scan(from position, visit func(f frame, behind position) bool) (skipped int64, err error) {
+func (s segments) scanFrames(from position, visit func(f frame, behind position) bool) (skipped int64, err error) {
 	for i, segment := range s.list {
 		if segment.number < from.Segment {
 			continue
 		}
-		in, err := os.Open(s.path(segment))
+		in, err := os.Open(s.segmentPath(segment))
 		if errors.Is(err, os.ErrNotExist) {
 			skipped += segment.size
 			continue
@@ -192,7 +192,7 @@ func (s segments) scan(from position, visit func(f frame, behind position) bool)
 		}
 		goesOn := true
 		for goesOn {
-			f, ok, nextErr := reading.next()
+			f, ok, nextErr := reading.nextFrame()
 			if err = nextErr; err != nil || !ok {
 				break
 			}
@@ -209,15 +209,15 @@ func (s segments) scan(from position, visit func(f frame, behind position) bool)
 	return skipped, nil
 }
 
-// rotates reports whether the next append begins a segment.
-func (j *journal) rotates() bool {
+// needsRotation reports whether the next append begins a segment.
+func (j *journal) needsRotation() bool {
 	return j.active == nil || j.list[len(j.list)-1].size >= j.limit
 }
 
-// append writes frames and syncs them. After an error none of them counts.
-func (j *journal) append(raw []byte) error {
-	if j.rotates() {
-		if err := j.begin(); err != nil {
+// appendFrames writes frames and syncs them. After an error none of them counts.
+func (j *journal) appendFrames(raw []byte) error {
+	if j.needsRotation() {
+		if err := j.beginSegment(); err != nil {
 			return err
 		}
 	}
@@ -231,28 +231,28 @@ func (j *journal) append(raw []byte) error {
 		return nil
 	}
 	if last.size == 0 {
-		_ = os.Remove(j.path(*last))
+		_ = os.Remove(j.segmentPath(*last))
 		j.list = j.list[:len(j.list)-1]
 	} else {
 		_ = j.active.Truncate(last.size) // where that fails, too, its numbers are those of the next segment, see scan
 	}
-	j.seal()
+	j.sealSegment()
 	return err
 }
 
-// seal has the next append begin a segment.
-func (j *journal) seal() {
+// sealSegment has the next append begin a segment.
+func (j *journal) sealSegment() {
 	if j.active != nil {
 		_ = j.active.Close()
 		j.active = nil
 	}
 }
 
-// begin begins a segment.
-func (j *journal) begin() error {
-	j.seal()
-	next := segment{number: max(j.end().Segment, j.mark.At.Segment) + 1, first: j.mark.Tail}
-	f, err := os.OpenFile(j.path(next), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// beginSegment begins a segment.
+func (j *journal) beginSegment() error {
+	j.sealSegment()
+	next := segment{number: max(j.endPosition().Segment, j.mark.At.Segment) + 1, first: j.mark.Tail}
+	f, err := os.OpenFile(j.segmentPath(next), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -304,7 +304,7 @@ func (j *journal) deleteDrained(before uint64) error {
 		return err
 	}
 	for drained() {
-		if err := os.Remove(j.path(j.list[0])); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(j.segmentPath(j.list[0])); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		j.list = j.list[1:]
@@ -314,7 +314,7 @@ func (j *journal) deleteDrained(before uint64) error {
 
 // close closes the files and releases the lock.
 func (j *journal) close() error {
-	j.seal()
+	j.sealSegment()
 	err := j.syncMark()
 	if j.markFile != nil {
 		err = errors.Join(err, j.markFile.Close())

@@ -30,7 +30,7 @@ func useUntilKilled(what string) error {
 		return err
 	}
 	s.journal.limit = 8 << 10 // bytes: there are many segments
-	return use(context.Background(), s, seed, from, func() {})
+	return exerciseSpool(context.Background(), s, seed, from, func() {})
 }
 
 // TestKills kills a process that uses a spool, again and again, and wants what it had acknowledged and not stored to be there, each fact once and in order, and
@@ -64,12 +64,12 @@ func TestKills(t *testing.T) {
 			}
 		}
 		_ = cmd.Wait()
-		r := begin(t, dir, 1<<30)
+		r := openRig(t, dir, 1<<30)
 		require.Empty(t, r.lost, "%s: %s", note, r.log)
 		files, waiting := r.imageOf(t), r.Condition().Facts
 		require.NoError(t, r.Close())
-		copied := files.in(t)
-		got, _ := copied.drain(t)
+		copied := files.openSpool(t)
+		got, _ := copied.drainAll(t)
 		require.Len(t, got, waiting, note)
 		require.Empty(t, copied.lost, note)
 		require.GreaterOrEqual(t, int(copied.Identity().Epoch), noted, note)

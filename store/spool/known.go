@@ -68,7 +68,7 @@ func (s *Spool) NoteRewind(b trail.Break) error {
 	defer s.mu.Unlock()
 	s.noteBreak(b)
 	s.resumed = false
-	s.known.Doubt = &Doubt{Upto: s.mark().Tail, Asked: true, Alive: b.From}
+	s.known.Doubt = &Doubt{Upto: s.currentMark().Tail, Asked: true, Alive: b.From}
 	return s.commitKnown()
 }
 
@@ -83,7 +83,7 @@ func (s *Spool) ClaimBreaks() []trail.Break {
 
 // commitKnown writes what is known; the lock must be held. After an error it is in memory, and written with the next commit.
 func (s *Spool) commitKnown() error {
-	return s.commit(nil, s.known)
+	return s.commitEntries(nil, s.known)
 }
 
 func (s *Spool) knownPath() string { return filepath.Join(s.path, "known") }
@@ -101,7 +101,7 @@ func (s *Spool) writeKnown(k known) error {
 	if err == nil {
 		s.knownText = text
 	}
-	s.works(err)
+	s.updateProblem(err)
 	return err
 }
 
@@ -152,7 +152,7 @@ func (s *Spool) LoadPast(waiting bool, resume func(trail.Fact)) (Past, error) {
 	defer s.stateMu.Unlock()
 	s.mu.Lock()
 	var p Past
-	head := s.mark().Head
+	head := s.currentMark().Head
 	if !waiting || s.known.Seq >= head && s.known.Seq > 0 {
 		k := s.known.clone()
 		p.Alive, p.Seen = k.Alive, k.Seen
@@ -164,7 +164,7 @@ func (s *Spool) LoadPast(waiting bool, resume func(trail.Fact)) (Past, error) {
 	v := s.viewStates(true)
 	s.mu.Unlock()
 	var strange error
-	err := v.each(func(f frame) error {
+	err := v.visitLatest(func(f frame) error {
 		if waiting && f.seq < head {
 			return nil
 		}
@@ -194,11 +194,11 @@ func (s *Spool) ReplaceStates(p Past, state func(yield func(trail.Fact) bool)) e
 	defer s.stateMu.Unlock()
 	s.mu.Lock()
 	s.resumed = true
-	head := s.mark().Head
+	head := s.currentMark().Head
 	if s.known.Seq < head || s.known.Seq == 0 {
 		s.known.Alive, s.known.Seen, s.known.Seq = p.Alive, p.Seen, 0
 	}
-	err := s.ready()
+	err := s.ensureWritable()
 	s.mu.Unlock()
 	if err != nil {
 		return err
@@ -218,7 +218,7 @@ func (s *Spool) ReplaceStates(p Past, state func(yield func(trail.Fact) bool)) e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		s.fails(err)
+		s.setProblem(err)
 		return err
 	}
 	s.deleteDrained()
@@ -252,22 +252,22 @@ func (s *Spool) AnswerDoubt(alive time.Time, seen map[string]time.Time) error {
 func (s *Spool) NeedsComparison() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d, m := s.known.Doubt, s.mark()
-	return d != nil && d.Asked && !s.resumed && m.Head >= d.Upto && m.facts() < batchFacts && len(s.known.Losses) == 0
+	d, m := s.known.Doubt, s.currentMark()
+	return d != nil && d.Asked && !s.resumed && m.Head >= d.Upto && m.countFacts() < batchFacts && len(s.known.Losses) == 0
 }
 
-// doubt notes a doubt. One that arises while evictrail runs needs nothing that the database said before.
-func (k *known) doubt(upto uint64) {
+// addDoubt notes a doubt. One that arises while evictrail runs needs nothing that the database said before.
+func (k *known) addDoubt(upto uint64) {
 	if k.Doubt == nil {
 		k.Doubt = &Doubt{Asked: true}
 	}
 	k.Doubt.Upto = upto
 }
 
-// doubt notes a doubt, which the next commit writes; the lock must be held.
-func (s *Spool) doubt() {
+// noteDoubt notes a doubt, which the next commit writes; the lock must be held.
+func (s *Spool) noteDoubt() {
 	s.resumed = false
-	s.known.doubt(s.mark().Tail)
+	s.known.addDoubt(s.currentMark().Tail)
 }
 
 // Add takes in what another knows of the same past: of each time the later.

@@ -74,14 +74,14 @@ type deadLetters struct {
 // errNoRoom says that the file of dead letters has reached its bound.
 var errNoRoom = errors.New("the file of dead letters is full")
 
-// append adds letters, each fact once, and returns how many of them are in the file once it is synced. Errors: errNoRoom, those of the system.
-func (d *deadLetters) append(letters []DeadLetter) (kept int, err error) {
-	f, err := d.lock(os.O_RDWR | os.O_CREATE)
+// appendLetters adds letters, each fact once, and returns how many of them are in the file once it is synced. Errors: errNoRoom, those of the system.
+func (d *deadLetters) appendLetters(letters []DeadLetter) (kept int, err error) {
+	f, err := d.openLocked(os.O_RDWR | os.O_CREATE)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = f.Close() }()
-	size, err := d.refresh(f)
+	size, err := d.refreshIDs(f)
 	if err != nil {
 		return 0, err
 	}
@@ -120,19 +120,19 @@ func (d *deadLetters) append(letters []DeadLetter) (kept int, err error) {
 	return kept + len(added), err
 }
 
-// count returns how many letters the file holds, as far as it can be read.
-func (d *deadLetters) count() int {
+// countLetters returns how many letters the file holds, as far as it can be read.
+func (d *deadLetters) countLetters() int {
 	info, err := os.Stat(d.path)
 	if err != nil {
 		return 0
 	}
 	if !d.isKnown(info) {
-		f, err := d.lock(os.O_RDONLY)
+		f, err := d.openLocked(os.O_RDONLY)
 		if err != nil {
 			return 0
 		}
 		defer func() { _ = f.Close() }()
-		if _, err := d.refresh(f); err != nil {
+		if _, err := d.refreshIDs(f); err != nil {
 			return 0
 		}
 	}
@@ -143,8 +143,8 @@ func (d *deadLetters) isKnown(info os.FileInfo) bool {
 	return d.seen != nil && os.SameFile(d.seen, info) && d.seen.Size() == info.Size() && d.seen.ModTime().Equal(info.ModTime())
 }
 
-// refresh reads which facts the locked file holds, unless that is known, and returns where the next line is to begin: behind the last whole one.
-func (d *deadLetters) refresh(f *os.File) (size int64, err error) {
+// refreshIDs reads which facts the locked file holds, unless that is known, and returns where the next line is to begin: behind the last whole one.
+func (d *deadLetters) refreshIDs(f *os.File) (size int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, err
@@ -166,8 +166,8 @@ func (d *deadLetters) refresh(f *os.File) (size int64, err error) {
 	return size, nil
 }
 
-// lock opens the file and waits until nobody else has it locked. The lock goes with the file when it is closed.
-func (d *deadLetters) lock(flag int) (*os.File, error) {
+// openLocked opens the file and waits until nobody else has it locked. The lock goes with the file when it is closed.
+func (d *deadLetters) openLocked(flag int) (*os.File, error) {
 	if flag&os.O_CREATE != 0 {
 		if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
 			return nil, err
@@ -216,7 +216,7 @@ func readLetters(in io.ReadSeeker) (letters []DeadLetter, strange [][]byte, end 
 // counted. A running evictrail may add more meanwhile.
 func DeadLetters(dir, cluster string) (letters []DeadLetter, unreadable int, err error) {
 	d := deadLetters{path: LettersPath(dir, cluster)}
-	f, err := d.lock(os.O_RDONLY)
+	f, err := d.openLocked(os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, 0, nil
 	}
@@ -231,7 +231,7 @@ func DeadLetters(dir, cluster string) (letters []DeadLetter, unreadable int, err
 // DropLetters removes letters from the file, as their facts are stored. What was added meanwhile stays, and so do lines that cannot be read.
 func DropLetters(dir, cluster string, stored map[trail.FactID]bool) error {
 	d := deadLetters{path: LettersPath(dir, cluster)}
-	f, err := d.lock(os.O_RDONLY)
+	f, err := d.openLocked(os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -295,7 +295,7 @@ func (s *Spool) setStrangeAside(letters []DeadLetter, around []trail.Fact) {
 		s.setAside(l, trail.SourceSelf, since, until)
 	}
 	s.Log.Error("entries of the spool are not understood: they are set aside, for a newer version to store", "path", s.letters.path, "count", len(letters), "err", letters[0].Reason)
-	s.doubt()
+	s.noteDoubt()
 }
 
 // SetAside puts facts that were refused for a reason into the file of dead letters, and notes that they are missing. What finds no room there, or cannot be
@@ -310,7 +310,7 @@ func (s *Spool) SetAside(facts []trail.Fact, reason error) {
 
 // setAside puts one letter into the file, and notes that what was seen of a source in a time is missing; with the lock held.
 func (s *Spool) setAside(l DeadLetter, source string, since, until time.Time) {
-	kept, err := s.letters.append([]DeadLetter{l})
+	kept, err := s.letters.appendLetters([]DeadLetter{l})
 	if err != nil {
 		s.Log.Error("refused fact is lost: it cannot be set aside", "path", s.letters.path, "kind", l.Kind, "err", err)
 	}
@@ -320,5 +320,5 @@ func (s *Spool) setAside(l DeadLetter, source string, since, until time.Time) {
 	if l.Kind == trail.KindGapOpened || l.Kind == trail.KindGapClosed { // else its own refusal would be a gap, and so on
 		return
 	}
-	s.known.missing(source, trail.ReasonRefused, since, until, l.Kind, 1)
+	s.known.addLoss(source, trail.ReasonRefused, since, until, l.Kind, 1)
 }

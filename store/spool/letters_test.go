@@ -14,8 +14,8 @@ import (
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r := begin(t, dir, 1<<30)
-	facts := placed(0, 5)
+	r := openRig(t, dir, 1<<30)
+	facts := makePlacementFacts(0, 5)
 	reason := errors.New("CHECK is violated")
 	r.SetAside(facts[:2], reason)
 	r.SetAside(facts[1:3], reason) // as after a crash between setting aside and taking off the queue
@@ -35,9 +35,9 @@ func TestDeadLetters(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, facts[i], fact)
 	}
-	r.append(t, facts[4:])
-	got, _ := r.drain(t)
-	told, _ := gaps(got[1:])
+	r.appendFacts(t, facts[4:])
+	got, _ := r.drainAll(t)
+	told, _ := splitGaps(got[1:])
 	require.Equal(t, []string{"virtualmachineinstances refused: 4 facts refused: 4 vmi_placed"}, told)
 
 	require.NoError(t, DropLetters(dir, "c1", map[trail.FactID]bool{facts[0].ID: true, facts[2].ID: true}))
@@ -53,8 +53,8 @@ func TestDeadLetters(t *testing.T) {
 func TestDeadLettersAreBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r := begin(t, dir, 64<<10)
-	facts := placed(0, 100)
+	r := openRig(t, dir, 64<<10)
+	facts := makePlacementFacts(0, 100)
 	r.SetAside(facts, errors.New(strings.Repeat("long ", 1000)))
 	kept := r.Condition().DeadLetters
 	require.Positive(t, kept)
@@ -68,8 +68,8 @@ func TestDeadLettersAreBounded(t *testing.T) {
 func TestADeadLetterThatWasNotFinished(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r := begin(t, dir, 1<<30)
-	facts := placed(0, 3)
+	r := openRig(t, dir, 1<<30)
+	facts := makePlacementFacts(0, 3)
 	r.SetAside(facts[:2], errors.New("refused"))
 	path := LettersPath(dir, "c1")
 	text, err := os.ReadFile(path)
@@ -86,7 +86,7 @@ func TestADeadLetterThatWasNotFinished(t *testing.T) {
 // TestARefusedGapIsNoGap: else its refusal would be recorded as a gap, which is refused, and so on.
 func TestARefusedGapIsNoGap(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 1<<30)
+	r := openRig(t, t.TempDir(), 1<<30)
 	gap := trail.GapReport{Source: "pods", Key: "k", OpenedAt: start, ClosedAt: start, Cause: trail.ReasonRefused}
 	r.SetAside(gap.Facts("c1", start), errors.New("refused"))
 	require.Equal(t, 2, r.Condition().DeadLetters)

@@ -31,7 +31,7 @@ func TestAsTheModel(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	open := func(dir string) *rig {
-		r := begin(t, dir, 1<<40)
+		r := openRig(t, dir, 1<<40)
 		r.journal.limit = 64 << 10 // bytes: there are many, and states are folded now and then
 		return r
 	}
@@ -60,7 +60,7 @@ func TestAsTheModel(t *testing.T) {
 			if len(facts) == 0 {
 				continue
 			}
-			r.append(t, facts)
+			r.appendFacts(t, facts)
 			for _, f := range facts {
 				model = append(model, entry{fact: &f})
 				if f.What != trail.WhatGone {
@@ -112,7 +112,7 @@ func TestAsTheModel(t *testing.T) {
 				}
 			}
 			require.Equal(t, facts, r.Condition().Facts, note())
-			past, objects := r.past(t, false)
+			past, objects := r.loadPast(t, false)
 			require.Equal(t, alive, past.Alive, note())
 			got := map[string]string{}
 			for _, f := range objects {

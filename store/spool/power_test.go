@@ -40,14 +40,14 @@ type content struct {
 	pending []event // wrote and truncated
 }
 
-// apply brings the disk up to date with an event.
-func (d *disk) apply(e event) {
+// applyEvent brings the disk up to date with an event.
+func (d *disk) applyEvent(e event) {
 	switch e.sort {
 	case wrote, truncated:
-		d.content(e.file).pending = append(d.content(e.file).pending, e)
+		d.fileContent(e.file).pending = append(d.fileContent(e.file).pending, e)
 	case synced:
-		c := d.content(e.file)
-		c.synced, c.pending = c.current(), nil
+		c := d.fileContent(e.file)
+		c.synced, c.pending = c.currentBytes(), nil
 		if names := d.names[e.file]; len(names) > 0 {
 			d.names[e.file] = names[len(names)-1:]
 		}
@@ -69,15 +69,15 @@ func (d *disk) apply(e event) {
 	}
 }
 
-func (d *disk) content(file int) *content {
+func (d *disk) fileContent(file int) *content {
 	if d.files[file] == nil {
 		d.files[file] = &content{}
 	}
 	return d.files[file]
 }
 
-// current returns the content of a file as its process reads it.
-func (c *content) current() []byte {
+// currentBytes returns the content of a file as its process reads it.
+func (c *content) currentBytes() []byte {
 	out := bytes.Clone(c.synced)
 	for _, e := range c.pending {
 		out = e.applyTo(out, func() bool { return true })
@@ -88,12 +88,12 @@ func (c *content) current() []byte {
 // applyTo writes or truncates, but for the sectors that do not reach the disk.
 func (e event) applyTo(out []byte, reaches func() bool) []byte {
 	if e.sort == truncated {
-		return resize(out, int(e.offset))
+		return resizeBytes(out, int(e.offset))
 	}
 	for at := 0; at < len(e.data); {
 		n := min(sectorBytes-(int(e.offset)+at)%sectorBytes, len(e.data)-at)
 		if to := int(e.offset) + at; reaches() {
-			out = resize(out, max(len(out), to+n))
+			out = resizeBytes(out, max(len(out), to+n))
 			copy(out[to:], e.data[at:at+n])
 		}
 		at += n
@@ -101,7 +101,7 @@ func (e event) applyTo(out []byte, reaches func() bool) []byte {
 	return out
 }
 
-func resize(b []byte, size int) []byte {
+func resizeBytes(b []byte, size int) []byte {
 	if size <= len(b) {
 		return b[:size]
 	}
@@ -120,8 +120,8 @@ const (
 
 func randomFate(random *rand.Rand) fate { return fate(random.IntN(int(fates))) }
 
-// cut writes what a power cut leaves into a directory.
-func (d *disk) cut(t *testing.T, into string, fate fate, random *rand.Rand) {
+// cutPower writes what a power cut leaves into a directory.
+func (d *disk) cutPower(t *testing.T, into string, fate fate, random *rand.Rand) {
 	t.Helper()
 	d.cutDirectory(t, d.tree["."].file, into, func() bool { return fate != nothing && random.IntN(2) == 0 }, fate == someTorn)
 }
@@ -143,7 +143,7 @@ func (d *disk) cutDirectory(t *testing.T, directory int, into string, survives f
 			d.cutDirectory(t, entry.file, path, survives, torn)
 			continue
 		}
-		c := d.content(entry.file)
+		c := d.fileContent(entry.file)
 		left := bytes.Clone(c.synced)
 		for i, e := range c.pending {
 			if e.sort == truncated && !survives() {
@@ -187,18 +187,18 @@ func fillForPowerCut(dir string, seed uint64) error {
 	}
 	fmt.Println("noted", 0)
 	s.isFolding = true // not beside us: of two threads that create and delete files the test would not see which came first
-	fold := func() { s.fold(); s.isFolding = true }
-	if err := use(ctx, s, seed, 0, fold); err != nil {
+	fold := func() { s.foldStates(); s.isFolding = true }
+	if err := exerciseSpool(ctx, s, seed, 0, fold); err != nil {
 		return err
 	}
 	return s.Close()
 }
 
-// use appends to a spool and drains it, at random, the facts from a number on. It announces before it acts and after: how many facts it wants kept, how many are
+// exerciseSpool appends to a spool and drains it, at random, the facts from a number on. It announces before it acts and after: how many facts it wants kept, how many are
 // kept, how many the database has, and the epoch that was noted.
-func use(ctx context.Context, s *Spool, seed uint64, kept int, after func()) error {
+func exerciseSpool(ctx context.Context, s *Spool, seed uint64, kept int, after func()) error {
 	random, facts := rand.New(rand.NewPCG(seed, 0)), movesOf(powerFacts)
-	stored := kept - s.mark().facts()
+	stored := kept - s.currentMark().countFacts()
 	for round := range powerRounds {
 		switch op := random.IntN(10); {
 		case op < 6:
@@ -249,7 +249,7 @@ func TestPowerCut(t *testing.T) {
 	var wanted, kept, stored, renamed, syncs int
 	noted := -1 // the epoch; nothing yet
 	for i, e := range events {
-		d.apply(e)
+		d.applyEvent(e)
 		switch e.sort {
 		case announced:
 			var what string
@@ -272,14 +272,14 @@ func TestPowerCut(t *testing.T) {
 		}
 		note := fmt.Sprintf("after event %d of %d, fate %d, seed %d: %d facts kept, %d stored", i, len(events), fate, seed, kept, stored)
 		left := t.TempDir()
-		d.cut(t, left, fate, random)
-		r := begin(t, filepath.Join(left, "data", "spool"), 1<<30)
+		d.cutPower(t, left, fate, random)
+		r := openRig(t, filepath.Join(left, "data", "spool"), 1<<30)
 		if noted >= 0 {
 			require.GreaterOrEqual(t, int(r.Identity().Epoch), noted, note)
 		}
-		_, _ = r.past(t, false)
-		got, _ := r.drain(t)
-		_, got = gaps(got)
+		_, _ = r.loadPast(t, false)
+		got, _ := r.drainAll(t)
+		_, got = splitGaps(got)
 		requirePart(t, facts[:wanted], got, note)
 		if fate == nothing && noted >= 0 {
 			require.Empty(t, r.lost, "%s: what was synced is whole: %s", note, r.log)
@@ -298,7 +298,7 @@ func TestPowerCut(t *testing.T) {
 		if !file.directory {
 			raw, err := os.ReadFile(filepath.Join(root, path))
 			require.NoError(t, err)
-			require.True(t, bytes.Equal(raw, d.content(file.file).current()), "%s was written in a way that the test does not see", path)
+			require.True(t, bytes.Equal(raw, d.fileContent(file.file).currentBytes()), "%s was written in a way that the test does not see", path)
 		}
 	}
 	require.Greater(t, kept, powerFacts/4)

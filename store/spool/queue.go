@@ -24,16 +24,16 @@ type direct struct {
 	stored chan struct{}
 }
 
-// mark returns what waits; the lock must be held, as for all that follows.
-func (s *Spool) mark() mark {
+// currentMark returns what waits; the lock must be held, as for all that follows.
+func (s *Spool) currentMark() mark {
 	if s.journal == nil {
 		return mark{Head: 1, Tail: 1}
 	}
 	return s.journal.mark
 }
 
-// facts returns how many facts wait.
-func (m mark) facts() int { return int(m.Tail - m.Head) }
+// countFacts returns how many facts wait.
+func (m mark) countFacts() int { return int(m.Tail - m.Head) }
 
 // bytesFrom returns how many bytes wait from a place on.
 func (s *Spool) bytesFrom(at position) int64 {
@@ -43,21 +43,21 @@ func (s *Spool) bytesFrom(at position) int64 {
 	return s.journal.bytesFrom(at)
 }
 
-// waits reports whether something on disk does.
-func (s *Spool) waits() bool {
-	m := s.mark()
-	return m.facts() > 0 || s.bytesFrom(m.At) > 0
+// hasWaiting reports whether something on disk does.
+func (s *Spool) hasWaiting() bool {
+	m := s.currentMark()
+	return m.countFacts() > 0 || s.bytesFrom(m.At) > 0
 }
 
-// commit writes facts and signs at the end of the queue, and then what is known where that has changed: where it is cut off between, a gap is recorded twice rather
+// commitEntries writes facts and signs at the end of the queue, and then what is known where that has changed: where it is cut off between, a gap is recorded twice rather
 // than not. When it returns without an error the entries are on disk, and k is what is known; after an error nothing has changed.
-func (s *Spool) commit(entries []frame, k known) error {
-	if err := s.ready(); err != nil {
+func (s *Spool) commitEntries(entries []frame, k known) error {
+	if err := s.ensureWritable(); err != nil {
 		return err
 	}
-	started, waited, j := time.Now(), s.waits(), s.journal
+	started, waited, j := time.Now(), s.hasWaiting(), s.journal
 	if len(entries) > 0 {
-		m, rotates := j.mark, j.rotates()
+		m, rotates := j.mark, j.needsRotation()
 		var raw []byte
 		for _, f := range entries {
 			f.seq = m.Tail
@@ -66,15 +66,15 @@ func (s *Spool) commit(entries []frame, k known) error {
 				m.Tail++
 			}
 		}
-		if err := j.append(raw); err != nil {
-			s.fails(err)
+		if err := j.appendFrames(raw); err != nil {
+			s.setProblem(err)
 			return err
 		}
 		j.mark = m
 		if !waited {
 			s.since = started
 		}
-		s.works(j.writeMark())
+		s.updateProblem(j.writeMark())
 		if rotates {
 			s.foldSoon()
 		}
@@ -88,20 +88,20 @@ func (s *Spool) commit(entries []frame, k known) error {
 	return nil
 }
 
-// keep puts facts at the end of the queue, but those for which there is no room.
-func (s *Spool) keep(facts []written) error {
-	if s.mark().facts() == 0 {
+// enqueueFacts puts facts at the end of the queue, but those for which there is no room.
+func (s *Spool) enqueueFacts(facts []written) error {
+	if s.currentMark().countFacts() == 0 {
 		clear(s.refused)
 	}
-	kept, lost := s.admit(facts)
+	kept, lost := s.admitFacts(facts)
 	k := s.known.clone()
 	var gaps []written
 	if len(lost) == 0 {
 		gaps = s.lossGaps(&k)
 	}
-	k.lose(lost, s.mark().Tail+uint64(len(kept)))
+	k.addLost(lost, s.currentMark().Tail+uint64(len(kept)))
 	losses := s.known.Losses
-	if err := s.commit(framesOf(kept, gaps), k); err != nil {
+	if err := s.commitEntries(framesOf(kept, gaps), k); err != nil {
 		return err
 	}
 	if len(gaps) > 0 {
@@ -113,14 +113,14 @@ func (s *Spool) keep(facts []written) error {
 
 // keepSign puts a sign of life at the end of the queue. One for which there is no room stays in memory.
 func (s *Spool) keepSign(sign trail.Sign) error {
-	if s.bytesFrom(s.mark().At) >= s.Size {
+	if s.bytesFrom(s.currentMark().At) >= s.Size {
 		return errFull
 	}
 	k := s.known.clone()
 	losses := s.known.Losses
 	gaps := s.lossGaps(&k)
-	k.Seq = s.mark().Tail + uint64(len(gaps))
-	if err := s.commit(append(framesOf(gaps), frame{form: formSign, payload: encodeJSON(sign)}), k); err != nil {
+	k.Seq = s.currentMark().Tail + uint64(len(gaps))
+	if err := s.commitEntries(append(framesOf(gaps), frame{form: formSign, payload: encodeJSON(sign)}), k); err != nil {
 		return err
 	}
 	if len(gaps) > 0 {
@@ -139,25 +139,25 @@ func framesOf(facts ...[]written) (out []frame) {
 	return out
 }
 
-// next returns what is to be stored next. Where there is nothing yet it returns how long to wait for more, zero for as long as nothing comes.
-func (s *Spool) next() (facts []trail.Fact, sign *trail.Sign, wait time.Duration) {
+// nextBatch returns what is to be stored next. Where there is nothing yet it returns how long to wait for more, zero for as long as nothing comes.
+func (s *Spool) nextBatch() (facts []trail.Fact, sign *trail.Sign, wait time.Duration) {
 	s.out = nil
-	for s.waits() {
-		if wait := gather - time.Since(s.since); wait > 0 && s.mark().facts() < batchFacts {
+	for s.hasWaiting() {
+		if wait := gather - time.Since(s.since); wait > 0 && s.currentMark().countFacts() < batchFacts {
 			return nil, nil, wait
 		}
-		b, facts, sign, err := s.read()
+		b, facts, sign, err := s.readBatch()
 		if err != nil {
-			s.fails(err)
+			s.setProblem(err)
 			wait = retryDisk
 			break
 		}
 		if s.out = b; len(facts) > 0 || sign != nil {
 			return facts, sign, 0
 		}
-		s.confirm() // nothing of it could be read
+		s.confirmBatch() // nothing of it could be read
 	}
-	at := s.mark().At
+	at := s.currentMark().At
 	switch {
 	case s.direct != nil:
 		s.out = &batch{at: at, direct: s.direct}
@@ -169,9 +169,9 @@ func (s *Spool) next() (facts []trail.Fact, sign *trail.Sign, wait time.Duration
 	return nil, nil, wait
 }
 
-// read reads the first entries of the queue: facts, or the last of the signs that say the same one after the other.
-func (s *Spool) read() (*batch, []trail.Fact, *trail.Sign, error) {
-	m := s.mark()
+// readBatch reads the first entries of the queue: facts, or the last of the signs that say the same one after the other.
+func (s *Spool) readBatch() (*batch, []trail.Fact, *trail.Sign, error) {
+	m := s.currentMark()
 	b := &batch{to: m.Head, at: m.At}
 	var facts []trail.Fact
 	var sign *trail.Sign
@@ -182,7 +182,7 @@ func (s *Spool) read() (*batch, []trail.Fact, *trail.Sign, error) {
 		b.to = upto
 	}
 	more := false
-	_, err := s.journal.scan(m.At, func(f frame, behind position) bool {
+	_, err := s.journal.scanFrames(m.At, func(f frame, behind position) bool {
 		switch f.form {
 		case formFact:
 			if sign != nil || b.to-m.Head >= batchFacts || size >= batchBytes {
@@ -225,12 +225,12 @@ func (s *Spool) read() (*batch, []trail.Fact, *trail.Sign, error) {
 		if sign == nil {
 			pass(m.Tail)
 		}
-		b.at = s.journal.end()
+		b.at = s.journal.endPosition()
 	}
 	b.facts = int(b.to - m.Head)
 	s.reported = max(s.reported, b.to)
 	if lost > 0 {
-		s.corrupted(lost, facts)
+		s.reportCorrupted(lost, facts)
 	}
 	if len(strange) > 0 {
 		s.setStrangeAside(strange, facts)
@@ -238,13 +238,13 @@ func (s *Spool) read() (*batch, []trail.Fact, *trail.Sign, error) {
 	return b, facts, sign, nil
 }
 
-// corrupted notes that facts cannot be read, between those around them.
-func (s *Spool) corrupted(n int, around []trail.Fact) {
+// reportCorrupted notes that facts cannot be read, between those around them.
+func (s *Spool) reportCorrupted(n int, around []trail.Fact) {
 	since, until := s.timesAround(around)
 	s.Log.Error("facts in the spool cannot be read: they are lost", "path", s.path, "count", n)
-	s.known.missing(trail.SourceSelf, trail.ReasonCorrupted, since, until, KindUnknown, n)
+	s.known.addLoss(trail.SourceSelf, trail.ReasonCorrupted, since, until, KindUnknown, n)
 	s.Lost(KindUnknown, LostCorrupt, n)
-	s.doubt()
+	s.noteDoubt()
 }
 
 // timesAround returns in which time was seen what lay among some facts of the queue.
@@ -259,8 +259,8 @@ func (s *Spool) timesAround(facts []trail.Fact) (since, until time.Time) {
 	return since, until
 }
 
-// confirm removes what was given out from the queue.
-func (s *Spool) confirm() {
+// confirmBatch removes what was given out from the queue.
+func (s *Spool) confirmBatch() {
 	b := s.out
 	s.out = nil
 	switch {
@@ -282,7 +282,7 @@ func (s *Spool) confirm() {
 			return // the mark on disk is an older one: after a restart it is read again, and noted again
 		}
 		if err := j.writeMark(); err != nil && s.problem == nil {
-			s.fails(err)
+			s.setProblem(err)
 		}
 		if j.mark.At.Segment > before.At.Segment {
 			s.deleteDrained()
@@ -290,12 +290,12 @@ func (s *Spool) confirm() {
 	}
 }
 
-// oldest returns when the first fact that waits was seen; zero where that cannot be read.
-func (s *Spool) oldest() (at time.Time) {
+// findOldestTime returns when the first fact that waits was seen; zero where that cannot be read.
+func (s *Spool) findOldestTime() (at time.Time) {
 	if s.journal == nil {
 		return at
 	}
-	_, _ = s.journal.scan(s.journal.mark.At, func(f frame, _ position) bool {
+	_, _ = s.journal.scanFrames(s.journal.mark.At, func(f frame, _ position) bool {
 		if f.form == formFact {
 			if fact, err := trail.ReadFact(s.Cluster, f.payload); err == nil {
 				at = fact.ObservedAt

@@ -73,8 +73,8 @@ type written struct {
 	frame frame
 }
 
-// write returns the frames of facts, and those facts that have none, such as those with a number that JSON cannot hold, with the error of the first.
-func write(facts []trail.Fact) (out []written, refused []trail.Fact, err error) {
+// encodeFacts returns the frames of facts, and those facts that have none, such as those with a number that JSON cannot hold, with the error of the first.
+func encodeFacts(facts []trail.Fact) (out []written, refused []trail.Fact, err error) {
 	out = make([]written, 0, len(facts))
 	for _, f := range facts {
 		text, writeErr := trail.WriteFact(f)
@@ -91,9 +91,9 @@ func write(facts []trail.Fact) (out []written, refused []trail.Fact, err error) 
 	return out, refused, err
 }
 
-// admit parts facts into those for which there is room and those that are lost.
-func (s *Spool) admit(facts []written) (kept []written, lost []trail.Fact) {
-	bytes := s.bytesFrom(s.mark().At)
+// admitFacts parts facts into those for which there is room and those that are lost.
+func (s *Spool) admitFacts(facts []written) (kept []written, lost []trail.Fact) {
+	bytes := s.bytesFrom(s.currentMark().At)
 	for _, f := range facts {
 		if from := s.shedFrom(f.Fact); float64(bytes) >= from*float64(s.Size) {
 			lost = append(lost, f.Fact)
@@ -105,12 +105,12 @@ func (s *Spool) admit(facts []written) (kept []written, lost []trail.Fact) {
 	return kept, lost
 }
 
-// lose notes what found no room. What was recorded of an object and is lost must be recorded again: tail is the number of the next fact.
-func (k *known) lose(lost []trail.Fact, tail uint64) {
+// addLost notes what found no room. What was recorded of an object and is lost must be recorded again: tail is the number of the next fact.
+func (k *known) addLost(lost []trail.Fact, tail uint64) {
 	for _, f := range lost {
-		k.missing(f.Source(), trail.ReasonOverflow, f.ObservedAt, f.ObservedAt, f.Kind, 1)
+		k.addLoss(f.Source(), trail.ReasonOverflow, f.ObservedAt, f.ObservedAt, f.Kind, 1)
 		if f.Object.Kind.Remembered() {
-			k.doubt(tail)
+			k.addDoubt(tail)
 		}
 	}
 }
@@ -123,12 +123,12 @@ func (s *Spool) reportLost(lost []trail.Fact) {
 	}
 	if len(lost) > 0 && !s.full {
 		s.full = true
-		s.Log.Error("spool is filling up: what matters least is left out, counted, and recorded as a gap", "path", s.path, "count", len(lost), "waiting", s.mark().facts())
+		s.Log.Error("spool is filling up: what matters least is left out, counted, and recorded as a gap", "path", s.path, "count", len(lost), "waiting", s.currentMark().countFacts())
 	}
 }
 
-// missing adds to what is to be recorded as a gap.
-func (k *known) missing(source string, cause trail.Reason, since, until time.Time, kind trail.Kind, n int) {
+// addLoss adds to what is to be recorded as a gap.
+func (k *known) addLoss(source string, cause trail.Reason, since, until time.Time, kind trail.Kind, n int) {
 	if k.Losses == nil {
 		k.Losses = trail.Losses{}
 	}
@@ -137,10 +137,10 @@ func (k *known) missing(source string, cause trail.Reason, since, until time.Tim
 
 // lossGaps returns the gaps of what was lost, once there is room for them and for what comes after, and removes the losses from what is known.
 func (s *Spool) lossGaps(k *known) []written {
-	if len(k.Losses) == 0 || float64(s.bytesFrom(s.mark().At)) >= roomAgain*float64(s.Size) {
+	if len(k.Losses) == 0 || float64(s.bytesFrom(s.currentMark().At)) >= roomAgain*float64(s.Size) {
 		return nil
 	}
-	gaps, _, _ := write(k.Losses.Gaps(s.Cluster, s.Clock()))
+	gaps, _, _ := encodeFacts(k.Losses.Gaps(s.Cluster, s.Clock()))
 	k.Losses = nil
 	return gaps
 }

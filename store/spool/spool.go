@@ -107,20 +107,20 @@ func Open(o Options) (*Spool, error) {
 		known: known{Cluster: o.Cluster, Doubt: &Doubt{}}, // of one that knows nothing: the database may know more
 		room:  mostRoom, letters: &deadLetters{path: LettersPath(o.Dir, o.Cluster), most: min(mostLetters, o.Size/4)},
 	}
-	err := s.open()
+	err := s.openFiles()
 	if errors.Is(err, ErrHeld) {
 		return nil, err
 	}
 	if err != nil {
-		s.fails(err)
-	} else if n := s.mark().facts(); n > 0 {
+		s.setProblem(err)
+	} else if n := s.currentMark().countFacts(); n > 0 {
 		s.Log.Info("facts wait in the spool", "path", s.path, "waiting", n)
 	}
 	return s, nil
 }
 
-// open opens the journal and reads what is known. What it cannot read it counts, and notes a doubt.
-func (s *Spool) open() error {
+// openFiles opens the journal and reads what is known. What it cannot read it counts, and notes a doubt.
+func (s *Spool) openFiles() error {
 	j, err := openJournal(s.path, min(segmentMost, s.Size/16))
 	if j == nil {
 		return err
@@ -129,12 +129,12 @@ func (s *Spool) open() error {
 	begun := j.intact || len(j.list) > 0
 	knownErr, baseErr := s.loadKnown(), s.loadBase()
 	if errors.Is(knownErr, errKnown) || begun && errors.Is(knownErr, fs.ErrNotExist) {
-		s.corrupted(1, nil) // such as losses that are not recorded as gaps yet
+		s.reportCorrupted(1, nil) // such as losses that are not recorded as gaps yet
 		knownErr = nil
 	}
 	if !j.intact && begun {
 		s.Log.Error("spool does not know what of it is stored: everything that it holds is stored again", "path", s.path)
-		s.doubt()
+		s.noteDoubt()
 	}
 	if errors.Is(baseErr, errBase) {
 		s.doubtStates(baseErr)
@@ -144,9 +144,9 @@ func (s *Spool) open() error {
 		knownErr = nil
 	}
 	former := strings.TrimSuffix(s.path, pathExt) + formerExt
-	upgraded := !begun && exists(former)
+	upgraded := !begun && pathExists(former)
 	if upgraded {
-		s.corrupted(1, nil)
+		s.reportCorrupted(1, nil)
 	}
 	if err = cmp.Or(err, knownErr, baseErr); err == nil {
 		err = s.commitKnown()
@@ -180,7 +180,7 @@ func (s *Spool) Close() error {
 
 // Append keeps facts and returns when they are on disk. Without a disk it returns when they are stored. Its only error is that of ctx.
 func (s *Spool) Append(ctx context.Context, facts []trail.Fact) error {
-	texts, refused, err := write(facts)
+	texts, refused, err := encodeFacts(facts)
 	if len(refused) > 0 {
 		s.SetAside(refused, err)
 		facts = make([]trail.Fact, len(texts))
@@ -190,8 +190,8 @@ func (s *Spool) Append(ctx context.Context, facts []trail.Fact) error {
 	}
 	for {
 		s.mu.Lock()
-		if s.keep(texts) == nil {
-			s.wake()
+		if s.enqueueFacts(texts) == nil {
+			s.wakeWaiters()
 			s.mu.Unlock()
 			return nil
 		}
@@ -201,7 +201,7 @@ func (s *Spool) Append(ctx context.Context, facts []trail.Fact) error {
 			d.facts = append(d.facts, gap.Fact)
 		}
 		s.direct = d
-		s.wake()
+		s.wakeWaiters()
 		s.mu.Unlock()
 		retry := time.NewTimer(retryDisk)
 		select {
@@ -252,7 +252,7 @@ func (s *Spool) AppendSign(at time.Time, watching []trail.Watching) {
 	if s.sign = nil; s.keepSign(sign) != nil {
 		s.sign = &sign
 	}
-	s.wake()
+	s.wakeWaiters()
 }
 
 // Next waits for what is to be stored next: facts of the cluster in their order, at most batchFacts, or a sign of life. It returns the same again until Confirm
@@ -260,7 +260,7 @@ func (s *Spool) AppendSign(at time.Time, watching []trail.Watching) {
 func (s *Spool) Next(ctx context.Context) ([]trail.Fact, *trail.Sign, error) {
 	for {
 		s.mu.Lock()
-		facts, sign, wait := s.next()
+		facts, sign, wait := s.nextBatch()
 		changed := s.changed
 		s.givenAt = time.Now()
 		s.mu.Unlock()
@@ -290,8 +290,8 @@ func (s *Spool) Confirm() {
 		s.makeRoom(s.out.facts, time.Since(s.givenAt))
 		s.stored, s.storedAt = s.stored+uint64(s.out.facts), time.Now()
 	}
-	s.confirm()
-	s.wake()
+	s.confirmBatch()
+	s.wakeWaiters()
 }
 
 // makeRoom lets as many facts wait as are stored promptly, where so many were stored within a time.
@@ -319,7 +319,7 @@ const standsStill = time.Minute
 func (s *Spool) Backlog() (long bool, stored uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.mark().facts() > s.room && time.Since(s.storedAt) <= standsStill, s.stored
+	return s.currentMark().countFacts() > s.room && time.Since(s.storedAt) <= standsStill, s.stored
 }
 
 // HasMore reports whether more waits behind what Next returned.
@@ -333,7 +333,7 @@ func (s *Spool) HasMore() bool {
 func (s *Spool) WaitEmpty(ctx context.Context) error {
 	for {
 		s.mu.Lock()
-		empty := !s.waits() && s.direct == nil && s.sign == nil
+		empty := !s.hasWaiting() && s.direct == nil && s.sign == nil
 		changed := s.changed
 		s.mu.Unlock()
 		if empty {
@@ -364,10 +364,10 @@ type Condition struct {
 func (s *Spool) Condition() Condition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.mark()
-	c := Condition{Path: s.path, Facts: m.facts(), Bytes: s.bytesFrom(m.At), Capacity: s.Size, Full: s.full, Problem: s.problem, DeadLetters: s.letters.count()}
+	m := s.currentMark()
+	c := Condition{Path: s.path, Facts: m.countFacts(), Bytes: s.bytesFrom(m.At), Capacity: s.Size, Full: s.full, Problem: s.problem, DeadLetters: s.letters.countLetters()}
 	if c.Facts > 0 {
-		c.Oldest = s.oldest()
+		c.Oldest = s.findOldestTime()
 	}
 	if s.direct != nil {
 		c.Facts += len(s.direct.facts)
@@ -383,7 +383,7 @@ func (s *Spool) Condition() Condition {
 func Inspect(dir, cluster string) (Condition, error) {
 	s := &Spool{path: PathOf(dir, cluster), letters: &deadLetters{path: LettersPath(dir, cluster)}}
 	s.Cluster = cluster
-	if exists(s.path) {
+	if pathExists(s.path) {
 		j, err := readJournal(s.path, false)
 		if err != nil {
 			return s.Condition(), err
@@ -394,22 +394,22 @@ func Inspect(dir, cluster string) (Condition, error) {
 	return s.Condition(), checkWritable(dir)
 }
 
-// wake wakes who waits for something new; with the lock held.
-func (s *Spool) wake() {
+// wakeWaiters wakes who waits for something new; with the lock held.
+func (s *Spool) wakeWaiters() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// ready reports why the disk cannot be written. One that could not is tried again after a while. The lock must be held.
-func (s *Spool) ready() error {
+// ensureWritable reports why the disk cannot be written. One that could not is tried again after a while. The lock must be held.
+func (s *Spool) ensureWritable() error {
 	switch {
 	case s.problem == nil:
 		return nil
 	case time.Now().Before(s.retryAt):
 		return s.problem
 	case s.journal == nil:
-		if err := s.open(); err != nil {
-			s.fails(err)
+		if err := s.openFiles(); err != nil {
+			s.setProblem(err)
 			return err
 		}
 	case errors.Is(s.problem, syscall.ENOSPC):
@@ -422,32 +422,32 @@ func (s *Spool) ready() error {
 func (s *Spool) freeRoom() {
 	before := len(s.journal.list)
 	if err := s.journal.deleteDrained(math.MaxUint64); err == nil && len(s.journal.list) < before {
-		s.doubt()
+		s.noteDoubt()
 	}
 }
 
-// works notes that the disk can be written, or why it cannot after all.
-func (s *Spool) works(err error) {
+// updateProblem notes that the disk can be written, or why it cannot after all.
+func (s *Spool) updateProblem(err error) {
 	switch {
 	case err != nil:
-		s.fails(err)
+		s.setProblem(err)
 	case s.problem != nil:
 		s.problem = nil
-		s.Log.Info("spool works again", "path", s.path, "waiting", s.mark().facts())
+		s.Log.Info("spool works again", "path", s.path, "waiting", s.currentMark().countFacts())
 	}
 }
 
-// fails notes that the disk cannot be used, and says so once.
-func (s *Spool) fails(err error) {
+// setProblem notes that the disk cannot be used, and says so once.
+func (s *Spool) setProblem(err error) {
 	s.retryAt = time.Now().Add(retryDisk)
 	if s.problem == nil || s.problem.Error() != err.Error() {
-		s.Log.Error("spool cannot be written: facts go straight to the database, and wait in memory while that is away", "path", s.path, "err", advise(err))
+		s.Log.Error("spool cannot be written: facts go straight to the database, and wait in memory while that is away", "path", s.path, "err", addDiskAdvice(err))
 	}
 	s.problem = err
 }
 
-// advise says what to do about an error of the disk.
-func advise(err error) error {
+// addDiskAdvice says what to do about an error of the disk.
+func addDiskAdvice(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
 		return fmt.Errorf("%w: free space, give the spool a larger volume, or bound it with --spool-size", err)

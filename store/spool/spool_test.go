@@ -20,8 +20,8 @@ import (
 
 var start = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// placed are facts of VMs that come to nodes, one a millisecond.
-func placed(from, n int) []trail.Fact {
+// makePlacementFacts are facts of VMs that come to nodes, one a millisecond.
+func makePlacementFacts(from, n int) []trail.Fact {
 	t := tracker.New("c1")
 	var out []trail.Fact
 	for i := from; i < from+n; i++ {
@@ -34,8 +34,8 @@ func placed(from, n int) []trail.Fact {
 	return out
 }
 
-// refusals are requests of one user for one pod, each refused by a budget.
-func refusals(from, n int) []trail.Fact {
+// makeRefusalFacts are requests of one user for one pod, each refused by a budget.
+func makeRefusalFacts(from, n int) []trail.Fact {
 	t := tracker.New("c1")
 	var out []trail.Fact
 	for i := from; i < from+n; i++ {
@@ -48,8 +48,8 @@ func refusals(from, n int) []trail.Fact {
 	return out
 }
 
-// blocks are what a counter of the descheduler says from scrape to scrape.
-func blocks(n int) []trail.Fact {
+// makeBlockFacts are what a counter of the descheduler says from scrape to scrape.
+func makeBlockFacts(n int) []trail.Fact {
 	t := tracker.New("c1")
 	var out []trail.Fact
 	for i := range n {
@@ -89,7 +89,7 @@ func (l *logged) String() string {
 	return l.b.String()
 }
 
-func begin(t *testing.T, dir string, size int64) *rig {
+func openRig(t *testing.T, dir string, size int64) *rig {
 	t.Helper()
 	r := &rig{log: &logged{}, lost: map[string]int{}}
 	s, err := Open(Options{
@@ -102,8 +102,8 @@ func begin(t *testing.T, dir string, size int64) *rig {
 	return r
 }
 
-// crashed is the spool as a process finds it whose predecessor was killed now: a copy, as nobody closed the first.
-func (r *rig) crashed(t *testing.T) string {
+// copyCrashed is the spool as a process finds it whose predecessor was killed now: a copy, as nobody closed the first.
+func (r *rig) copyCrashed(t *testing.T) string {
 	t.Helper()
 	r.folding.Wait() // else it may replace a file between two that are copied
 	dir := t.TempDir()
@@ -111,26 +111,26 @@ func (r *rig) crashed(t *testing.T) string {
 	return dir
 }
 
-func (r *rig) append(t *testing.T, facts []trail.Fact) {
+func (r *rig) appendFacts(t *testing.T, facts []trail.Fact) {
 	t.Helper()
 	require.NoError(t, r.Append(t.Context(), facts))
 }
 
-// past returns what the spool knows, with the state of objects.
-func (r *rig) past(t *testing.T, waiting bool) (p Past, state []trail.Fact) {
+// loadPast returns what the spool knows, with the state of objects.
+func (r *rig) loadPast(t *testing.T, waiting bool) (p Past, state []trail.Fact) {
 	t.Helper()
 	p, err := r.LoadPast(waiting, func(f trail.Fact) { state = append(state, f) })
 	require.NoError(t, err)
 	return p, state
 }
 
-// drain takes everything out, without waiting for more.
-func (r *rig) drain(t *testing.T) (facts []trail.Fact, signs []trail.Sign) {
+// drainAll takes everything out, without waiting for more.
+func (r *rig) drainAll(t *testing.T) (facts []trail.Fact, signs []trail.Sign) {
 	t.Helper()
 	for {
 		r.mu.Lock()
 		r.since = time.Time{}
-		got, sign, wait := r.next()
+		got, sign, wait := r.nextBatch()
 		r.mu.Unlock()
 		require.Zero(t, wait, "%s", r.log)
 		require.LessOrEqual(t, len(got), batchFacts)
@@ -150,8 +150,8 @@ func (r *rig) drain(t *testing.T) (facts []trail.Fact, signs []trail.Sign) {
 	}
 }
 
-// gaps returns the gaps among facts: source, cause, and what they say.
-func gaps(facts []trail.Fact) (out []string, rest []trail.Fact) {
+// splitGaps returns the gaps among facts: source, cause, and what they say.
+func splitGaps(facts []trail.Fact) (out []string, rest []trail.Fact) {
 	for _, f := range facts {
 		d, ok := f.Detail.(*trail.GapDetail)
 		switch {
@@ -167,18 +167,18 @@ func gaps(facts []trail.Fact) (out []string, rest []trail.Fact) {
 func TestFactsComeOutAsTheyWentIn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r := begin(t, dir, 1<<30)
-	first, second := placed(0, batchFacts+1000), append(refusals(0, 3), blocks(3)...)
-	r.append(t, first)
+	r := openRig(t, dir, 1<<30)
+	first, second := makePlacementFacts(0, batchFacts+1000), append(makeRefusalFacts(0, 3), makeBlockFacts(3)...)
+	r.appendFacts(t, first)
 	r.AppendSign(start.Add(time.Minute), []trail.Watching{{Source: "pods", Since: start}})
-	r.append(t, second)
+	r.appendFacts(t, second)
 	c := r.Condition()
 	require.Equal(t, batchFacts+1006, c.Facts)
 	require.Equal(t, first[0].ObservedAt, c.Oldest)
 	require.Greater(t, c.Bytes, int64((batchFacts+1006)*200))
 	require.NoError(t, c.Problem)
 
-	again := begin(t, r.crashed(t), 1<<30)
+	again := openRig(t, r.copyCrashed(t), 1<<30)
 	require.Equal(t, c.Bytes, again.Condition().Bytes)
 	facts, sign, err := again.Next(t.Context())
 	require.NoError(t, err)
@@ -207,12 +207,12 @@ func TestFactsComeOutAsTheyWentIn(t *testing.T) {
 	again.MarkAway()
 	long, _ = again.Backlog()
 	require.False(t, long, "a database that says that it takes nothing is away at once")
-	again = begin(t, again.crashed(t), 1<<30)
-	rest, signs := again.drain(t)
+	again = openRig(t, again.copyCrashed(t), 1<<30)
+	rest, signs := again.drainAll(t)
 	require.Equal(t, append(append([]trail.Fact{}, first[batchFacts:]...), second...), rest)
 	require.Equal(t, []trail.Sign{{At: start.Add(time.Minute), Watching: []trail.Watching{{Source: "pods", Since: start}}}}, signs)
-	empty := begin(t, again.crashed(t), 1<<30)
-	facts, signs = empty.drain(t)
+	empty := openRig(t, again.copyCrashed(t), 1<<30)
+	facts, signs = empty.drainAll(t)
 	require.Empty(t, facts)
 	require.Empty(t, signs)
 	require.Empty(t, empty.lost)
@@ -228,7 +228,7 @@ func TestFactsComeOutAsTheyWentIn(t *testing.T) {
 
 func TestOneProcessPerSpool(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 1<<30)
+	r := openRig(t, t.TempDir(), 1<<30)
 	_, err := Open(Options{Dir: r.Dir, Cluster: "c1", Size: 1 << 30, Log: slog.New(slog.DiscardHandler), Clock: time.Now})
 	require.ErrorIs(t, err, ErrHeld)
 	require.ErrorContains(t, err, r.path)
@@ -236,22 +236,22 @@ func TestOneProcessPerSpool(t *testing.T) {
 	require.NoError(t, err, "clusters may share a directory")
 	require.NoError(t, other.Close())
 	require.NoError(t, r.Close())
-	begin(t, r.Dir, 1<<30)
+	openRig(t, r.Dir, 1<<30)
 }
 
 // TestSignsOfLife wants signs behind the facts that they speak of, and one where many say the same.
 func TestSignsOfLife(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 1<<30)
+	r := openRig(t, t.TempDir(), 1<<30)
 	whole := []trail.Watching{{Source: "pods", Since: start}, {Source: trail.SourceSelf, Since: start}}
 	for i := range 100 {
 		r.AppendSign(start.Add(time.Duration(i)*time.Second), whole)
 	}
-	r.append(t, placed(0, 1))
+	r.appendFacts(t, makePlacementFacts(0, 1))
 	r.AppendSign(start.Add(200*time.Second), whole[:1])
 	r.AppendSign(start.Add(201*time.Second), whole)
 	r.AppendSign(start.Add(202*time.Second), whole)
-	past, _ := r.past(t, false)
+	past, _ := r.loadPast(t, false)
 	require.Equal(t, start.Add(202*time.Second), past.Alive)
 	require.Equal(t, map[string]time.Time{"pods": start.Add(202 * time.Second), trail.SourceSelf: start.Add(202 * time.Second)}, past.Seen)
 
@@ -284,20 +284,20 @@ func TestSignsOfLife(t *testing.T) {
 // TestWhatMattersLeastIsLeftOutFirst fills a spool with everything at once.
 func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
 	t.Parallel()
-	r := begin(t, memoryDir(t), 200_000)
+	r := openRig(t, memoryDir(t), 200_000)
 	share := func() float64 { return float64(r.Condition().Bytes) / 200_000 }
-	asked, counted, seen := refusals(0, 2000), blocks(2000), placed(0, 2000)
+	asked, counted, seen := makeRefusalFacts(0, 2000), makeBlockFacts(2000), makePlacementFacts(0, 2000)
 	var repeats, blocked, all float64 // how full it was when each began to be left out
 	for i := range asked {
-		r.append(t, asked[i:i+1])
+		r.appendFacts(t, asked[i:i+1])
 		if repeats == 0 && r.lost["eviction_requested spool_full"] > 0 {
 			repeats = share()
 		}
-		r.append(t, counted[i:i+1])
+		r.appendFacts(t, counted[i:i+1])
 		if blocked == 0 && r.lost["blocks_observed spool_full"] > 0 {
 			blocked = share()
 		}
-		r.append(t, seen[i:i+1])
+		r.appendFacts(t, seen[i:i+1])
 		if all == 0 && r.lost["vmi_placed spool_full"] > 0 {
 			all = share()
 		}
@@ -310,16 +310,16 @@ func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
 	require.LessOrEqual(t, c.Bytes, int64(205_000))
 	require.Equal(t, 1, strings.Count(r.log.String(), "spool is filling up"))
 
-	r = begin2(t, r)
+	r = reopenRig(t, r)
 	watching := []trail.Watching{{Source: "virtualmachineinstances", Since: start}, {Source: "pods", Since: start}}
 	r.AppendSign(start.Add(time.Minute), watching)
-	facts, signs := r.drain(t)
-	told, rest := gaps(facts)
+	facts, signs := r.drainAll(t)
+	told, rest := splitGaps(facts)
 	require.Empty(t, told, "until there is room nothing is told")
 	require.Equal(t, watching[1:], signs[0].Watching, "a source of which something is missing was not seen whole")
 	r.AppendSign(start.Add(2*time.Minute), watching)
-	facts, signs = r.drain(t)
-	told, more := gaps(facts)
+	facts, signs = r.drainAll(t)
+	told, more := splitGaps(facts)
 	require.Empty(t, more)
 	n := func(kept int) string { return fmt.Sprint(2000 - kept) }
 	kinds := map[trail.Kind]int{}
@@ -333,7 +333,7 @@ func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
 	}, told)
 	require.Equal(t, watching[1:], signs[0].Watching, "it is of the moment before the gap was told")
 	r.AppendSign(start.Add(2*time.Hour), watching)
-	facts, signs = r.drain(t)
+	facts, signs = r.drainAll(t)
 	require.Empty(t, facts, "a gap is told once")
 	require.Equal(t, []trail.Watching{{Source: "virtualmachineinstances", Since: start.Add(time.Hour)}, watching[1]}, signs[0].Watching)
 	require.NotNil(t, r.Doubt(), "what was left out of VMs is to be recorded anew")
@@ -341,10 +341,10 @@ func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
 	require.True(t, r.NeedsComparison())
 }
 
-// begin2 goes on with a spool after a crash, with what was told of it so far.
-func begin2(t *testing.T, r *rig) *rig {
+// reopenRig goes on with a spool after a crash, with what was told of it so far.
+func reopenRig(t *testing.T, r *rig) *rig {
 	t.Helper()
-	next := begin(t, r.crashed(t), r.Size)
+	next := openRig(t, r.copyCrashed(t), r.Size)
 	next.lost = r.lost
 	return next
 }
@@ -352,11 +352,11 @@ func begin2(t *testing.T, r *rig) *rig {
 // TestTheFirstRefusalIsKept wants one of each refusal to be told, however full it is.
 func TestTheFirstRefusalIsKept(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 100_000)
+	r := openRig(t, t.TempDir(), 100_000)
 	for r.Condition().Bytes < 82_000 {
-		r.append(t, placed(int(r.mark().Tail), 1))
+		r.appendFacts(t, makePlacementFacts(int(r.currentMark().Tail), 1))
 	}
-	r.append(t, refusals(0, 5))
+	r.appendFacts(t, makeRefusalFacts(0, 5))
 	require.Equal(t, map[string]int{"eviction_requested spool_full": 4}, r.lost)
 }
 
@@ -368,16 +368,16 @@ func TestStateOutlivesTheProcess(t *testing.T) {
 		})
 	}
 	before := tracker.New("c1")
-	r := begin(t, t.TempDir(), 1<<30)
-	r.append(t, seen(before, "10", "worker-1", "worker-1", false))
-	r.append(t, before.Observe(tracker.PodObservation{
+	r := openRig(t, t.TempDir(), 1<<30)
+	r.appendFacts(t, seen(before, "10", "worker-1", "worker-1", false))
+	r.appendFacts(t, before.Observe(tracker.PodObservation{
 		Seen: tracker.Seen{At: start}, Meta: tracker.Meta{UID: "p", Namespace: "shop", Name: "virt-launcher-db", ResourceVersion: "11"}, VMI: "db", VMIUID: "u", Node: "worker-1",
 	}))
-	r.drain(t)
+	r.drainAll(t)
 
 	resumed := func(waiting bool) *tracker.Tracker {
 		tr := tracker.New("c1")
-		_, err := begin(t, r.crashed(t), 1<<30).LoadPast(waiting, tr.Resume)
+		_, err := openRig(t, r.copyCrashed(t), 1<<30).LoadPast(waiting, tr.Resume)
 		require.NoError(t, err)
 		return tr
 	}
@@ -391,32 +391,32 @@ func TestStateOutlivesTheProcess(t *testing.T) {
 	require.Len(t, gone, 1)
 	require.Equal(t, "virt-launcher-db", gone[0].Detail.(*trail.PodDetail).Pod)
 
-	r.append(t, seen(before, "13", "worker-1", "worker-1", true))
+	r.appendFacts(t, seen(before, "13", "worker-1", "worker-1", true))
 	require.Equal(t, map[trail.ObjectKind]int{trail.ObjectPod: 1}, resumed(false).Held(), "who is gone is forgotten")
 }
 
 // TestRememberTakesWhatTheDatabaseHas wants the state to be that of the database, with what waits for it.
 func TestRememberTakesWhatTheDatabaseHas(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 1<<30)
+	r := openRig(t, t.TempDir(), 1<<30)
 	require.NotNil(t, r.Doubt(), "a new one does not know what the database has")
-	r.append(t, placed(0, 2)) // vm-1 is to be forgotten, vm-0 not: it still waits
-	r.drain(t)
-	r.append(t, append(placed(0, 1), placed(7, 1)...))
+	r.appendFacts(t, makePlacementFacts(0, 2)) // vm-1 is to be forgotten, vm-0 not: it still waits
+	r.drainAll(t)
+	r.appendFacts(t, append(makePlacementFacts(0, 1), makePlacementFacts(7, 1)...))
 	database := tracker.New("c1")
-	for _, f := range placed(2, 3) {
+	for _, f := range makePlacementFacts(2, 3) {
 		database.Resume(f)
 	}
 	require.NoError(t, r.ReplaceStates(Past{Alive: start, Seen: map[string]time.Time{"pods": start}}, database.State()))
-	r = begin2(t, r)
-	past, state := r.past(t, false)
+	r = reopenRig(t, r)
+	past, state := r.loadPast(t, false)
 	var names []string
 	for _, f := range state {
 		names = append(names, f.VMI)
 	}
 	require.ElementsMatch(t, []string{"vm-0", "vm-7", "vm-2", "vm-3", "vm-4"}, names)
 	require.Equal(t, start, past.Alive)
-	waiting, state := r.past(t, true)
+	waiting, state := r.loadPast(t, true)
 	require.Len(t, state, 2)
 	require.True(t, waiting.Alive.IsZero())
 
@@ -430,18 +430,18 @@ func TestRememberTakesWhatTheDatabaseHas(t *testing.T) {
 // TestDoubtIsAskedOnce wants what the database said before anything was drained to outlive the process.
 func TestDoubtIsAskedOnce(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 1<<30)
-	r.append(t, placed(0, 1))
+	r := openRig(t, t.TempDir(), 1<<30)
+	r.appendFacts(t, makePlacementFacts(0, 1))
 	require.False(t, r.NeedsComparison())
 	require.NoError(t, r.AnswerDoubt(start, map[string]time.Time{"pods": start}))
 	require.NoError(t, r.AnswerDoubt(start.Add(time.Hour), nil))
-	r = begin2(t, r)
+	r = reopenRig(t, r)
 	require.Equal(t, &Doubt{Asked: true, Alive: start, Seen: map[string]time.Time{"pods": start}}, r.Doubt())
 	require.True(t, r.NeedsComparison())
 	require.NoError(t, r.ReplaceStates(Past{Alive: start}, tracker.New("c1").State()))
 	require.False(t, r.NeedsComparison(), "it is being done")
 
-	fresh := begin(t, t.TempDir(), 1<<30)
+	fresh := openRig(t, t.TempDir(), 1<<30)
 	require.NoError(t, fresh.AnswerDoubt(time.Time{}, nil))
 	require.Nil(t, fresh.Doubt(), "a database that knows nothing has nothing to compare with")
 }
@@ -463,34 +463,34 @@ func (r *rig) onDisk(t *testing.T) (n int64) {
 // TestDiskIsGivenBack wants what is stored to be deleted, and the states of objects to stay.
 func TestDiskIsGivenBack(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 1<<30)
+	r := openRig(t, t.TempDir(), 1<<30)
 	r.journal.limit = 1 << 20
-	r.append(t, placed(0, 10))
+	r.appendFacts(t, makePlacementFacts(0, 10))
 	for i := range 20 {
-		r.append(t, refusals(i*1000, 1000))
+		r.appendFacts(t, makeRefusalFacts(i*1000, 1000))
 	}
 	require.Greater(t, r.onDisk(t), int64(8<<20))
-	facts, _ := r.drain(t)
+	facts, _ := r.drainAll(t)
 	require.Len(t, facts, 20_010)
 	require.Less(t, r.onDisk(t), int64(2<<20))
-	r.append(t, placed(100, 5))
-	r = begin2(t, r)
-	_, state := r.past(t, false)
+	r.appendFacts(t, makePlacementFacts(100, 5))
+	r = reopenRig(t, r)
+	_, state := r.loadPast(t, false)
 	require.Len(t, state, 15, "the state of objects stays")
-	facts, _ = r.drain(t)
+	facts, _ = r.drainAll(t)
 	require.Len(t, facts, 5)
 }
 
 // TestWhatCannotBeWrittenIsRefused wants one impossible fact to hold up nothing.
 func TestWhatCannotBeWrittenIsRefused(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 1<<30)
-	facts := placed(0, 3)
+	r := openRig(t, t.TempDir(), 1<<30)
+	facts := makePlacementFacts(0, 3)
 	facts[1].OccurredAt = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
-	r.append(t, facts)
-	got, _ := r.drain(t)
+	r.appendFacts(t, facts)
+	got, _ := r.drainAll(t)
 	require.Equal(t, []trail.Fact{facts[0], facts[2]}, got[:2])
-	told, _ := gaps(got[2:])
+	told, _ := splitGaps(got[2:])
 	require.Equal(t, []string{"virtualmachineinstances refused: 1 fact refused: 1 vmi_placed"}, told)
 	require.Equal(t, map[string]int{"vmi_placed store_reject": 1}, r.lost)
 	letters, unreadable, err := DeadLetters(r.Dir, r.Cluster)
@@ -504,12 +504,12 @@ func TestWhatCannotBeWrittenIsRefused(t *testing.T) {
 // TestEntriesOfAnotherVersion wants an entry that is whole and cannot be understood to be set aside alone.
 func TestEntriesOfAnotherVersion(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 1<<30)
-	r.append(t, placed(0, 1))
+	r := openRig(t, t.TempDir(), 1<<30)
+	r.appendFacts(t, makePlacementFacts(0, 1))
 	newer := frame{form: formFact, payload: []byte(`{"id":"01020304-0000-8000-8000-000000000000","kind":"new","subject":"of another time"}`)}
-	require.NoError(t, r.commit([]frame{newer}, r.known))
-	r.append(t, placed(2, 1))
-	facts, _ := r.drain(t)
+	require.NoError(t, r.commitEntries([]frame{newer}, r.known))
+	r.appendFacts(t, makePlacementFacts(2, 1))
+	facts, _ := r.drainAll(t)
 	require.Len(t, facts, 2)
 	require.Empty(t, r.lost, "it is kept")
 	letters, _, err := DeadLetters(r.Dir, r.Cluster)
@@ -517,16 +517,16 @@ func TestEntriesOfAnotherVersion(t *testing.T) {
 	require.Len(t, letters, 1)
 	require.Contains(t, string(letters[0].Fact), "of another time")
 	r.AppendSign(start, nil)
-	facts, _ = r.drain(t)
-	told, _ := gaps(facts)
+	facts, _ = r.drainAll(t)
+	told, _ := splitGaps(facts)
 	require.Equal(t, []string{"evictrail refused: 1 fact refused: 1 new"}, told)
-	require.Equal(t, placed(0, 1)[0].ObservedAt, facts[0].OccurredAt, "between those around it")
-	require.Equal(t, placed(2, 1)[0].ObservedAt, facts[1].OccurredAt)
+	require.Equal(t, makePlacementFacts(0, 1)[0].ObservedAt, facts[0].OccurredAt, "between those around it")
+	require.Equal(t, makePlacementFacts(2, 1)[0].ObservedAt, facts[1].OccurredAt)
 }
 
 func TestNextEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 1<<30)
+	r := openRig(t, t.TempDir(), 1<<30)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -539,17 +539,17 @@ func TestNextEndsWithItsContext(t *testing.T) {
 
 // TestMemoryIsBounded wants what waits to be on disk alone.
 func TestMemoryIsBounded(t *testing.T) { //nolint:paralleltest // others would be measured, too
-	r := begin(t, memoryDir(t), 1<<30)
+	r := openRig(t, memoryDir(t), 1<<30)
 	heap := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	facts := refusals(0, 2000)
+	facts := makeRefusalFacts(0, 2000)
 	before := heap()
 	for range 100 {
-		r.append(t, facts)
+		r.appendFacts(t, facts)
 	}
 	require.Greater(t, r.Condition().Bytes, int64(80<<20))
 	after := heap()
@@ -563,17 +563,17 @@ func TestTheFileOfAnEarlierVersion(t *testing.T) {
 	dir := t.TempDir()
 	former := filepath.Join(dir, "c1.spool")
 	require.NoError(t, os.WriteFile(former, []byte("pages"), 0o600))
-	r := begin(t, dir, 1<<30)
+	r := openRig(t, dir, 1<<30)
 	require.NoFileExists(t, former)
 	require.FileExists(t, former+".old")
 	require.Contains(t, r.log.String(), "set aside")
 	require.Equal(t, map[string]int{"unknown spool_corrupt": 1}, r.lost)
 	require.NotNil(t, r.Doubt())
-	r = begin2(t, r)
-	r.append(t, placed(0, 1))
-	facts, _ := r.drain(t)
-	told, facts := gaps(facts)
-	require.Equal(t, placed(0, 1), facts)
+	r = reopenRig(t, r)
+	r.appendFacts(t, makePlacementFacts(0, 1))
+	facts, _ := r.drainAll(t)
+	told, facts := splitGaps(facts)
+	require.Equal(t, makePlacementFacts(0, 1), facts)
 	require.Equal(t, []string{"evictrail corrupted: 1 fact in the spool could not be read again: 1 unknown"}, told)
 	require.Equal(t, map[string]int{"unknown spool_corrupt": 1}, r.lost, "once")
 }
@@ -581,9 +581,9 @@ func TestTheFileOfAnEarlierVersion(t *testing.T) {
 // TestAllAtOnce appends, drains, folds, resumes and looks at a spool at the same time: all facts come out in order, and the states are complete in the end.
 func TestAllAtOnce(t *testing.T) {
 	t.Parallel()
-	r := begin(t, memoryDir(t), 1<<30)
+	r := openRig(t, memoryDir(t), 1<<30)
 	r.journal.limit = 16 << 10 // bytes: states are folded all the time
-	facts := placed(0, 3000)
+	facts := makePlacementFacts(0, 3000)
 	tr := tracker.New("c1")
 	for _, f := range facts[:100] {
 		tr.Resume(f)
@@ -632,14 +632,14 @@ func TestAllAtOnce(t *testing.T) {
 		tr.Resume(f)
 	}
 	require.NoError(t, r.ReplaceStates(Past{}, tr.State()))
-	_, state := begin2(t, r).past(t, false)
+	_, state := reopenRig(t, r).loadPast(t, false)
 	require.Len(t, state, len(facts))
 }
 
 // TestRoom lets as many facts wait as are stored promptly.
 func TestRoom(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 1<<30)
+	r := openRig(t, t.TempDir(), 1<<30)
 	for _, batch := range []struct {
 		facts int
 		took  time.Duration
@@ -663,7 +663,7 @@ func TestRoom(t *testing.T) {
 // TestBreaks notes a second break before the first is known to be recorded: each becomes a gap, and none is left once everything is seen again.
 func TestBreaks(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 1<<30)
+	r := openRig(t, t.TempDir(), 1<<30)
 	restored := trail.Break{Cause: trail.ReasonClusterRestored, Key: "epoch/1", From: start}
 	rebuilt := trail.Break{Cause: trail.ReasonClusterRebuilt, Key: "epoch/2", From: start.Add(time.Minute)}
 	whole := []trail.Watching{{Source: trail.SourceSelf, Since: start}}
@@ -674,7 +674,7 @@ func TestBreaks(t *testing.T) {
 	r.AppendSign(start.Add(2*time.Second), whole) // of the collector that does not know of the second
 	require.NoError(t, r.Close())
 
-	r = begin(t, r.Dir, 1<<30)
+	r = openRig(t, r.Dir, 1<<30)
 	require.Equal(t, trail.Identity{UID: "b", Epoch: 2}, r.Identity())
 	require.Equal(t, []trail.Break{restored, rebuilt}, r.ClaimBreaks())
 	require.NoError(t, r.BeginEpoch(trail.Identity{UID: "b", Epoch: 2}, rebuilt))

@@ -58,12 +58,12 @@ func (s *Spool) viewStates(all bool) states {
 	return v
 }
 
-// each visits the last of each aspect of each object that exists. It is read twice, so that memory holds no more than a hash of each. Errors: errBase, where all
+// visitLatest visits the last of each aspect of each object that exists. It is read twice, so that memory holds no more than a hash of each. Errors: errBase, where all
 // that can be read was visited, those of the system, and what visit returns.
-func (v states) each(visit func(frame) error) error {
+func (v states) visitLatest(visit func(frame) error) error {
 	seed := maphash.MakeSeed()
 	last, gone := map[uint64]int{}, map[uint64]int{} // of an aspect, and of an object: the place in the order
-	damaged, err := v.scan(func(n int, f frame) error {
+	damaged, err := v.visitAll(func(n int, f frame) error {
 		if object, isGone := strings.CutSuffix(f.key, "\x00"+trail.WhatGone); isGone {
 			gone[maphash.String(seed, object)] = n
 		} else {
@@ -74,7 +74,7 @@ func (v states) each(visit func(frame) error) error {
 	if err != nil {
 		return err
 	}
-	_, err = v.scan(func(n int, f frame) error {
+	_, err = v.visitAll(func(n int, f frame) error {
 		object := f.key[:strings.LastIndexByte(f.key, 0)]
 		if last[maphash.String(seed, f.key)] != n || gone[maphash.String(seed, object)] > n {
 			return nil
@@ -87,8 +87,8 @@ func (v states) each(visit func(frame) error) error {
 	return err
 }
 
-// scan visits the states of the base and the facts that came after it, numbered from 1 on, and reports whether something is damaged.
-func (v states) scan(visit func(n int, f frame) error) (damaged bool, err error) {
+// visitAll visits the states of the base and the facts that came after it, numbered from 1 on, and reports whether something is damaged.
+func (v states) visitAll(visit func(n int, f frame) error) (damaged bool, err error) {
 	n := 0
 	number := func(f frame) {
 		if n++; err == nil {
@@ -104,7 +104,7 @@ func (v states) scan(visit func(n int, f frame) error) (damaged bool, err error)
 		ends := 0
 		reading := scanner{in: in, size: v.base.size}
 		for err == nil {
-			f, ok, nextErr := reading.next()
+			f, ok, nextErr := reading.nextFrame()
 			if err = errors.Join(err, nextErr); err != nil || !ok {
 				break
 			}
@@ -116,7 +116,7 @@ func (v states) scan(visit func(n int, f frame) error) (damaged bool, err error)
 		}
 		damaged = ends != 2 || reading.skipped > 0
 	}
-	skipped, scanErr := v.segments.scan(position{}, func(f frame, _ position) bool {
+	skipped, scanErr := v.scanFrames(position{}, func(f frame, _ position) bool {
 		if f.form == formFact && f.key != "" && f.seq >= v.base.upto && f.seq < v.until {
 			number(f)
 		}
@@ -136,7 +136,7 @@ func (s *Spool) loadBase() error {
 			return err
 		}
 		reading := scanner{in: in, size: info.Size()}
-		f, ok, err := reading.next()
+		f, ok, err := reading.nextFrame()
 		if err != nil {
 			return err
 		}
@@ -193,11 +193,11 @@ func (s *Spool) foldSoon() {
 		return
 	}
 	s.isFolding = true
-	s.folding.Go(s.fold)
+	s.folding.Go(s.foldStates)
 }
 
-// fold takes the states that full segments hold into the base. It holds no lock while it reads and writes: facts are appended and confirmed meanwhile.
-func (s *Spool) fold() {
+// foldStates takes the states that full segments hold into the base. It holds no lock while it reads and writes: facts are appended and confirmed meanwhile.
+func (s *Spool) foldStates() {
 	s.stateMu.Lock()
 	defer s.stateMu.Unlock()
 	s.mu.Lock()
@@ -205,7 +205,7 @@ func (s *Spool) fold() {
 	s.mu.Unlock()
 	err := s.writeBase(v.until, func(put func(frame) error) error {
 		var strange error
-		err := v.each(func(f frame) error {
+		err := v.visitLatest(func(f frame) error {
 			if f.form == formFact {
 				fact, err := trail.ReadFact(s.Cluster, f.payload)
 				if err == nil {
@@ -241,7 +241,7 @@ func (s *Spool) fold() {
 // doubtStates notes that states are lost. The lock must be held.
 func (s *Spool) doubtStates(err error) {
 	s.Log.Error("states of objects in the spool cannot be read, they are compared with the database once it is there", "path", s.path, "err", err)
-	s.doubt()
+	s.noteDoubt()
 }
 
 // deleteDrained deletes the segments that nobody needs any more. The lock must be held.

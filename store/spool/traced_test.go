@@ -96,20 +96,20 @@ func traceSelf(t *testing.T, root, variable string) []event {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // of a process only the thread that began it may trace it; the thread ends with the goroutine
-		done <- p.run(self, variable)
+		done <- p.runProcess(self, variable)
 	}()
 	require.NoError(t, <-done)
 	return p.events
 }
 
-// run begins the process and follows it to its end.
-func (p *traced) run(self, variable string) error {
+// runProcess begins the process and follows it to its end.
+func (p *traced) runProcess(self, variable string) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = null.Close() }()
-	p.name()
+	p.recordNames()
 	process, err := os.StartProcess(self, []string{self}, &os.ProcAttr{
 		Env:   append(os.Environ(), variable, "GODEBUG=asyncpreemptoff=1"),
 		Files: []*os.File{null, null, os.Stderr},
@@ -135,7 +135,7 @@ func (p *traced) run(self, variable string) error {
 		if err := syscall.PtraceSyscall(thread, int(signal)); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
-		if thread, signal, err = p.wait(); err != nil || p.status != nil {
+		if thread, signal, err = p.waitForStop(); err != nil || p.status != nil {
 			break
 		}
 	}
@@ -145,8 +145,8 @@ func (p *traced) run(self, variable string) error {
 	return err
 }
 
-// wait waits until a thread stops, and returns it with the signal that it is to be given.
-func (p *traced) wait() (thread int, signal syscall.Signal, err error) {
+// waitForStop waits until a thread stops, and returns it with the signal that it is to be given.
+func (p *traced) waitForStop() (thread int, signal syscall.Signal, err error) {
 	for {
 		var status syscall.WaitStatus
 		thread, err = syscall.Wait4(-p.pid, &status, waitThreads, nil) // of its process group, which others' children are not in
@@ -162,7 +162,7 @@ func (p *traced) wait() (thread int, signal syscall.Signal, err error) {
 			}
 			continue
 		case status.StopSignal() == syscallStop:
-			return thread, 0, p.see(thread)
+			return thread, 0, p.recordSyscallStop(thread)
 		case status.StopSignal() == syscall.SIGTRAP:
 			return thread, 0, nil // it began a thread
 		case status.StopSignal() == syscall.SIGSTOP && !p.started[thread]:
@@ -173,8 +173,8 @@ func (p *traced) wait() (thread int, signal syscall.Signal, err error) {
 	}
 }
 
-// see records the system call that a thread enters or leaves.
-func (p *traced) see(thread int) error {
+// recordSyscallStop records the system call that a thread enters or leaves.
+func (p *traced) recordSyscallStop(thread int) error {
 	var info syscallInfo
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_PTRACE, ptraceGetSyscallInfo, uintptr(thread), unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)), 0, 0)
 	if errno != 0 {
@@ -192,33 +192,33 @@ func (p *traced) see(thread int) error {
 		p.calls[thread] = c
 	case leftSyscall:
 		if result := int64(info.payload[0]); result >= 0 {
-			p.record(p.calls[thread], result)
+			p.recordCall(p.calls[thread], result)
 		}
 		delete(p.calls, thread)
 	}
 	return nil
 }
 
-// record records a system call that succeeded.
-func (p *traced) record(c call, result int64) {
+// recordCall records a system call that succeeded.
+func (p *traced) recordCall(c call, result int64) {
 	switch c.number {
 	case syscall.SYS_WRITE, syscall.SYS_PWRITE64:
 		if c.number == syscall.SYS_WRITE && c.args[0] == 1 {
 			p.events = append(p.events, event{sort: announced, line: strings.TrimSpace(string(c.data))})
 		} else if c.number == syscall.SYS_PWRITE64 {
-			p.add(c, event{sort: wrote, offset: int64(c.args[3]), data: c.data[:result]})
+			p.recordFileEvent(c, event{sort: wrote, offset: int64(c.args[3]), data: c.data[:result]})
 		}
 	case syscall.SYS_FTRUNCATE:
-		p.add(c, event{sort: truncated, offset: int64(c.args[1])})
+		p.recordFileEvent(c, event{sort: truncated, offset: int64(c.args[1])})
 	case syscall.SYS_FSYNC, syscall.SYS_FDATASYNC:
-		p.add(c, event{sort: synced})
+		p.recordFileEvent(c, event{sort: synced})
 	case syscall.SYS_OPENAT, syscall.SYS_MKDIRAT, syscall.SYS_UNLINKAT, syscall.SYS_RENAMEAT, renameat2:
-		p.name()
+		p.recordNames()
 	}
 }
 
-// add records what was done to the file of a descriptor, where that is one below root.
-func (p *traced) add(c call, e event) {
+// recordFileEvent records what was done to the file of a descriptor, where that is one below root.
+func (p *traced) recordFileEvent(c call, e event) {
 	var stat syscall.Stat_t
 	if syscall.Stat(fmt.Sprintf("/proc/%d/fd/%d", p.pid, c.args[0]), &stat) != nil {
 		return
@@ -229,8 +229,8 @@ func (p *traced) add(c call, e event) {
 	}
 }
 
-// name records the names of the files where they are others than before.
-func (p *traced) name() {
+// recordNames records the names of the files where they are others than before.
+func (p *traced) recordNames() {
 	tree, inodes := map[string]node{}, map[uint64]int{}
 	_ = filepath.WalkDir(p.root, func(path string, d fs.DirEntry, err error) error {
 		var stat syscall.Stat_t

@@ -41,10 +41,10 @@ func CompareAnswersBy(t *testing.T, s *store.Store, facts []trail.Fact, at time.
 			if namespace, vmi := of.VM(); of.Kind == trail.SubjectVMI {
 				got = []any{c.Why(namespace, vmi), c.WhyNot(namespace, vmi)}
 			} else {
-				got = []any{c.WhyNotNode(of.Name), slices.DeleteFunc(utc(c.Annotated(of.Name)), func(a trail.Stretch) bool { return !a.To.IsZero() && a.To.Before(since) })}
+				got = []any{c.WhyNotNode(of.Name), slices.DeleteFunc(normalizeTimes(c.Annotated(of.Name)), func(a trail.Stretch) bool { return !a.To.IsZero() && a.To.Before(since) })}
 			}
 		}
-		require.Equal(t, shown(want), shown(got), "%s as of %s", of, at)
+		require.Equal(t, formatAnswers(want), formatAnswers(got), "%s as of %s", of, at)
 		if text := fmt.Sprint(got...); strings.Contains(text, "This is a") || strings.Contains(text, "There is a") || strings.Contains(text, "drain") {
 			told++
 		}
@@ -55,11 +55,13 @@ func CompareAnswersBy(t *testing.T, s *store.Store, facts []trail.Fact, at time.
 // ofRepeats matches until when the line of a repeated request was open: one that was read does not know it, and nothing shows it.
 var ofRepeats = regexp.MustCompile(` repeatedAt:[^}]*`)
 
-// shown returns what answers hold.
-func shown(answers []any) string { return ofRepeats.ReplaceAllString(fmt.Sprintf("%+v", answers), "") }
+// formatAnswers returns what answers hold.
+func formatAnswers(answers []any) string {
+	return ofRepeats.ReplaceAllString(fmt.Sprintf("%+v", answers), "")
+}
 
-// utc drops the locations of times, which may be written in several ways.
-func utc(all []trail.Stretch) []trail.Stretch {
+// normalizeTimes drops the locations of times, which may be written in several ways.
+func normalizeTimes(all []trail.Stretch) []trail.Stretch {
 	for i := range all {
 		all[i].From, all[i].To = all[i].From.UTC(), all[i].To.UTC()
 	}

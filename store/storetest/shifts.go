@@ -20,8 +20,8 @@ var Brief = trail.Thresholds{
 	Moves: 2, MovesWithin: 20 * time.Minute, PinnedAfter: 8 * time.Minute, DrainWaits: time.Minute, Unanswered: 10 * time.Minute,
 }
 
-// since returns an observation of an object that was not there before a time: VMs of one name follow each other.
-func since(o tracker.Observation, at time.Time) tracker.Observation {
+// shiftCreation returns an observation of an object that was not there before a time: VMs of one name follow each other.
+func shiftCreation(o tracker.Observation, at time.Time) tracker.Observation {
 	later := func(t *time.Time) {
 		if t.Before(at) {
 			*t = at
@@ -65,7 +65,7 @@ func Shifts(r *rand.Rand, seeds ...uint64) []trail.Fact {
 		counts := map[tracker.BlockCount]float64{}
 		scrape := run.Start
 		for _, o := range run.Observations {
-			observe(since(o, run.Start.Add(-time.Minute)))
+			observe(shiftCreation(o, run.Start.Add(-time.Minute)))
 			if at := run.Start; r.IntN(4) == 0 {
 				if len(facts) > 0 {
 					at = facts[len(facts)-1].ObservedAt.Add(-time.Duration(r.IntN(5)) * time.Second)

@@ -10,8 +10,8 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// Told is what three sources tell of the same days: the watches, the observer and the audit log.
-type Told struct {
+// SourceFacts is what three sources tell of the same days: the watches, the observer and the audit log.
+type SourceFacts struct {
 	r       *rand.Rand
 	tracker *tracker.Tracker
 	rv, ids int
@@ -20,111 +20,113 @@ type Told struct {
 	Watched, Reviewed, Audited []trail.Fact
 }
 
-// Tell makes up an incident: VMs that several ask to evict, once and again, also as dry runs; attempts, migrations by
+// GenerateSourceFacts makes up an incident: VMs that several ask to evict, once and again, also as dry runs; attempts, migrations by
 // users, aborts, cancellations, cordons, some of it as another user. Each request is seen by the audit log, the observer, both or neither.
-func Tell(seed uint64) *Told {
-	s := &Told{r: rand.New(rand.NewPCG(seed, 1)), tracker: tracker.New("c1"), rv: 100, at: Start}
-	s.see(tracker.KubeVirtObservation{Meta: s.meta("kv", "kubevirt"), Seen: s.now(), Settings: trail.KubeVirtSettings{Version: []string{"v1.6.0", "v1.8.4"}[s.r.IntN(2)]}})
-	s.see(tracker.NodeObservation{Meta: s.meta("node-1", "n1"), Seen: s.now()})
+func GenerateSourceFacts(seed uint64) *SourceFacts {
+	s := &SourceFacts{r: rand.New(rand.NewPCG(seed, 1)), tracker: tracker.New("c1"), rv: 100, at: Start}
+	s.addObservation(tracker.KubeVirtObservation{Meta: s.nextMeta("kv", "kubevirt"), Seen: s.seenNow(), Settings: trail.KubeVirtSettings{Version: []string{"v1.6.0", "v1.8.4"}[s.r.IntN(2)]}})
+	s.addObservation(tracker.NodeObservation{Meta: s.nextMeta("node-1", "n1"), Seen: s.seenNow()})
 	for i := range 1 + s.r.IntN(3) {
 		vm := fmt.Sprintf("db-%d", i)
-		s.see(tracker.VMIObservation{Meta: s.meta("uid-"+vm, vm), Seen: s.now(), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"})
-		s.see(tracker.PodObservation{Meta: s.meta("pod-"+vm, "virt-launcher-"+vm), Seen: s.now(), VMI: vm, VMIUID: "uid-" + vm, Node: "n1", Phase: "Running"})
+		s.addObservation(tracker.VMIObservation{Meta: s.nextMeta("uid-"+vm, vm), Seen: s.seenNow(), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"})
+		s.addObservation(tracker.PodObservation{Meta: s.nextMeta("pod-"+vm, "virt-launcher-"+vm), Seen: s.seenNow(), VMI: vm, VMIUID: "uid-" + vm, Node: "n1", Phase: "Running"})
 		for range 1 + s.r.IntN(4) {
-			s.step(vm)
+			s.addStep(vm)
 		}
 	}
 	return s
 }
 
-func (s *Told) step(vm string) {
+func (s *SourceFacts) addStep(vm string) {
 	users := []string{"alice", "bob", "system:serviceaccount:kube-system:descheduler-sa"}
 	user := users[s.r.IntN(len(users))]
-	vmi := tracker.VMIObservation{Meta: s.meta("uid-"+vm, vm), Seen: s.now(), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"}
+	vmi := tracker.VMIObservation{Meta: s.nextMeta("uid-"+vm, vm), Seen: s.seenNow(), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"}
 	switch s.r.IntN(6) {
 	case 0: // evicted, asked again, cancelled
 		asked := s.at
 		vmi.Mark = "n1"
-		s.see(vmi)
-		s.request(trail.ActionEvict, "virt-launcher-"+vm, user, asked, 429, `Eviction triggered evacuation of VMI "shop/`+vm+`"`)
-		s.attempt(vm)
+		s.addObservation(vmi)
+		s.addRequest(trail.ActionEvict, "virt-launcher-"+vm, user, asked, 429, `Eviction triggered evacuation of VMI "shop/`+vm+`"`)
+		s.addFailedAttempt(vm)
 		for range s.r.IntN(4) {
-			s.request(trail.ActionEvict, "virt-launcher-"+vm, users[s.r.IntN(len(users))], s.tick(), 429, `Evacuation in progress: Eviction triggered evacuation of VMI "shop/`+vm+`"`)
+			s.addRequest(trail.ActionEvict, "virt-launcher-"+vm, users[s.r.IntN(len(users))], s.advanceClock(), 429, `Evacuation in progress: Eviction triggered evacuation of VMI "shop/`+vm+`"`)
 		}
-		vmi.Meta, vmi.Mark = s.meta("uid-"+vm, vm), ""
-		vmi.Seen = s.now()
-		s.see(vmi)
-		s.request(trail.ActionCancel, vm, user, s.at.Add(-50*time.Millisecond), 200, "")
+		vmi.Meta, vmi.Mark = s.nextMeta("uid-"+vm, vm), ""
+		vmi.Seen = s.seenNow()
+		s.addObservation(vmi)
+		s.addRequest(trail.ActionCancel, vm, user, s.at.Add(-50*time.Millisecond), 200, "")
 	case 1: // refused
-		s.request(trail.ActionEvict, "virt-launcher-"+vm, user, s.tick(), 429, "VMI "+vm+" is configured with an eviction strategy but is not live-migratable")
+		s.addRequest(trail.ActionEvict, "virt-launcher-"+vm, user, s.advanceClock(), 429, "VMI "+vm+" is configured with an eviction strategy but is not live-migratable")
 	case 2: // made and deleted by a user
-		m := s.migration(vm, false)
-		s.request(trail.ActionCreateMigration, []string{m.Name, ""}[s.r.IntN(2)], user, m.CreatedAt, 201, "")
+		m := s.addMigration(vm, false)
+		s.addRequest(trail.ActionCreateMigration, []string{m.Name, ""}[s.r.IntN(2)], user, m.CreatedAt, 201, "")
 		if s.r.IntN(2) == 0 {
 			return
 		}
-		m.Meta = tracker.Meta{UID: m.UID, Namespace: "shop", Name: m.Name, ResourceVersion: s.meta("", "").ResourceVersion, CreatedAt: m.CreatedAt, DeletionAt: s.at}
-		m.Seen = s.now()
-		s.see(m)
-		s.request(trail.ActionDeleteMigration, m.Name, users[0], s.at, 200, "")
+		m.Meta = tracker.Meta{UID: m.UID, Namespace: "shop", Name: m.Name, ResourceVersion: s.nextMeta("", "").ResourceVersion, CreatedAt: m.CreatedAt, DeletionAt: s.at}
+		m.Seen = s.seenNow()
+		s.addObservation(m)
+		s.addRequest(trail.ActionDeleteMigration, m.Name, users[0], s.at, 200, "")
 	case 3:
-		s.migration(vm, false)
-		s.request(trail.ActionMigrate, vm, user, s.at, 202, "")
+		s.addMigration(vm, false)
+		s.addRequest(trail.ActionMigrate, vm, user, s.at, 202, "")
 	case 4:
-		s.see(tracker.NodeObservation{Meta: s.meta("node-1", "n1"), Seen: s.now(), Unschedulable: s.r.IntN(2) == 0})
-		s.request(trail.ActionChangeNode, "n1", user, s.at, 200, "")
+		s.addObservation(tracker.NodeObservation{Meta: s.nextMeta("node-1", "n1"), Seen: s.seenNow(), Unschedulable: s.r.IntN(2) == 0})
+		s.addRequest(trail.ActionChangeNode, "n1", user, s.at, 200, "")
 	case 5: // allowed: the guest goes down
-		s.request(trail.ActionEvict, "virt-launcher-"+vm, user, s.tick(), 201, "")
+		s.addRequest(trail.ActionEvict, "virt-launcher-"+vm, user, s.advanceClock(), 201, "")
 		vmi.Phase = "Failed"
-		vmi.Meta = s.meta("uid-"+vm, vm)
-		vmi.Seen = s.now()
-		s.see(vmi)
+		vmi.Meta = s.nextMeta("uid-"+vm, vm)
+		vmi.Seen = s.seenNow()
+		s.addObservation(vmi)
 	}
 }
 
-func (s *Told) tick() time.Time {
+func (s *SourceFacts) advanceClock() time.Time {
 	s.at = s.at.Add(time.Duration(1+s.r.IntN(20_000)) * time.Millisecond)
 	return s.at
 }
 
-func (s *Told) meta(uid, name string) tracker.Meta {
+func (s *SourceFacts) nextMeta(uid, name string) tracker.Meta {
 	s.rv++
-	s.tick()
+	s.advanceClock()
 	return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(s.rv), CreatedAt: s.at.Truncate(time.Second)}
 }
 
-// now is how an object is seen live at this moment.
-func (s *Told) now() tracker.Seen { return tracker.Seen{At: s.at} }
+// seenNow is how an object is seen live at this moment.
+func (s *SourceFacts) seenNow() tracker.Seen { return tracker.Seen{At: s.at} }
 
-// see watches an object change.
-func (s *Told) see(o tracker.Observation) { s.Watched = append(s.Watched, s.tracker.Observe(o)...) }
+// addObservation watches an object change.
+func (s *SourceFacts) addObservation(o tracker.Observation) {
+	s.Watched = append(s.Watched, s.tracker.Observe(o)...)
+}
 
-func (s *Told) migration(vm string, evacuation bool) tracker.MigrationObservation {
+func (s *SourceFacts) addMigration(vm string, evacuation bool) tracker.MigrationObservation {
 	s.ids++
 	name := fmt.Sprintf("m-%d", s.ids)
-	m := tracker.MigrationObservation{Meta: s.meta("uid-"+name, name), Seen: s.now(), VMI: vm, Evacuation: evacuation, Phase: trail.PhasePending}
+	m := tracker.MigrationObservation{Meta: s.nextMeta("uid-"+name, name), Seen: s.seenNow(), VMI: vm, Evacuation: evacuation, Phase: trail.PhasePending}
 	if evacuation {
 		m.EvacuationNode = "n1"
 	}
-	s.see(m)
+	s.addObservation(m)
 	return m
 }
 
-func (s *Told) attempt(vm string) {
-	m := s.migration(vm, true)
+func (s *SourceFacts) addFailedAttempt(vm string) {
+	m := s.addMigration(vm, true)
 	created := m.CreatedAt
-	m.Meta = s.meta(m.UID, m.Name)
-	m.CreatedAt, m.Phase, m.Seen = created, trail.PhaseFailed, s.now()
-	s.see(m)
+	m.Meta = s.nextMeta(m.UID, m.Name)
+	m.CreatedAt, m.Phase, m.Seen = created, trail.PhaseFailed, s.seenNow()
+	s.addObservation(m)
 	value, threshold := s.r.Float64(), 0.5
-	s.see(tracker.LoadObservation{
-		Seen: s.now(), Origin: trail.OriginPrometheus, Of: trail.Occasion{Namespace: "shop", VMI: vm, MigrationUID: m.UID, SourceNode: "n1", Moment: trail.MomentAttempt, At: s.at},
+	s.addObservation(tracker.LoadObservation{
+		Seen: s.seenNow(), Origin: trail.OriginPrometheus, Of: trail.Occasion{Namespace: "shop", VMI: vm, MigrationUID: m.UID, SourceNode: "n1", Moment: trail.MomentAttempt, At: s.at},
 		Readings: []trail.Reading{{Node: "n1", Metric: "cpu", Sample: trail.SampleBefore, At: s.at, Value: &value, Threshold: &threshold}},
 	})
 }
 
-// request is seen by the audit log, by the observer, by both or by nobody; evictions alone have an observer.
-func (s *Told) request(action trail.Action, name, user string, asked time.Time, code int, message string) {
+// addRequest is seen by the audit log, by the observer, by both or by nobody; evictions alone have an observer.
+func (s *SourceFacts) addRequest(action trail.Action, name, user string, asked time.Time, code int, message string) {
 	s.ids++
 	review, seen := fmt.Sprintf("review-%d", s.ids), s.r.IntN(4)
 	o := tracker.RequestObservation{

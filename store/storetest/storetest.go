@@ -34,12 +34,12 @@ func Main(m *testing.M) { MainWith(m, func() {}) }
 // MainWith is Main for a package that has more to clean up.
 func MainWith(m *testing.M, cleanUp func()) {
 	code := m.Run()
-	stop()
+	stopServer()
 	cleanUp()
 	os.Exit(leaktest.Code(code))
 }
 
-func stop() {
+func stopServer() {
 	if server.embedded != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
@@ -62,23 +62,23 @@ func New(tb testing.TB) *store.Store {
 }
 
 // NewURL returns the URL of a fresh database with the current schema.
-func NewURL(tb testing.TB) string { tb.Helper(); return create(tb, "TEMPLATE "+templateName()) }
+func NewURL(tb testing.TB) string { tb.Helper(); return createDatabase(tb, "TEMPLATE "+templateName()) }
 
 // EmptyURL returns the URL of a fresh database without any schema.
-func EmptyURL(tb testing.TB) string { tb.Helper(); return create(tb, "") }
+func EmptyURL(tb testing.TB) string { tb.Helper(); return createDatabase(tb, "") }
 
-func create(tb testing.TB, options string) string {
+func createDatabase(tb testing.TB, options string) string {
 	tb.Helper()
-	server.once.Do(func() { server.err = start(context.WithoutCancel(tb.Context())) })
+	server.once.Do(func() { server.err = startServer(context.WithoutCancel(tb.Context())) })
 	if server.err != nil {
 		tb.Fatalf("start Postgres for tests: %v", server.err)
 	}
 	name := fmt.Sprintf("evictrail_test_%d_%d", os.Getpid(), server.count.Add(1))
-	if err := run(tb.Context(), fmt.Sprintf("CREATE DATABASE %s %s", name, options)); err != nil {
+	if err := execSQL(tb.Context(), fmt.Sprintf("CREATE DATABASE %s %s", name, options)); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		if err := run(context.Background(), fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", name)); err != nil {
+		if err := execSQL(context.Background(), fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", name)); err != nil {
 			tb.Error(err)
 		}
 	})
@@ -87,15 +87,15 @@ func create(tb testing.TB, options string) string {
 
 func templateName() string { return fmt.Sprintf("evictrail_template_%d", os.Getpid()) }
 
-// start finds or starts a server and makes the template that New copies.
-func start(ctx context.Context) error {
+// startServer finds or starts a server and makes the template that New copies.
+func startServer(ctx context.Context) error {
 	server.url = os.Getenv("EVICTRAIL_TEST_DATABASE_URL")
 	if server.url == "" {
 		if err := startEmbedded(ctx); err != nil {
 			return err
 		}
 	}
-	if err := run(ctx, "CREATE DATABASE "+templateName()); err != nil {
+	if err := execSQL(ctx, "CREATE DATABASE "+templateName()); err != nil {
 		return err
 	}
 	s, err := store.Open(ctx, withDatabase(server.url, templateName()), "")
@@ -125,7 +125,7 @@ func startEmbedded(ctx context.Context) error {
 	return err
 }
 
-func run(ctx context.Context, sql string) error {
+func execSQL(ctx context.Context, sql string) error {
 	conn, err := pgx.Connect(ctx, server.url)
 	if err != nil {
 		return err

@@ -19,17 +19,17 @@ func OpenFailing(ctx context.Context, url string, fail func(sql string) bool) (*
 type failing func(sql string) bool
 
 func (f failing) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	return f.end(ctx, q.SQL)
+	return f.cancelIfFailing(ctx, q.SQL)
 }
 func (f failing) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 func (f failing) TraceBatchStart(ctx context.Context, _ *pgx.Conn, b pgx.TraceBatchStartData) context.Context {
-	return f.end(ctx, b.Batch.QueuedQueries[0].SQL)
+	return f.cancelIfFailing(ctx, b.Batch.QueuedQueries[0].SQL)
 }
 func (f failing) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 func (f failing) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
-func (f failing) end(ctx context.Context, sql string) context.Context {
+func (f failing) cancelIfFailing(ctx context.Context, sql string) context.Context {
 	if f(sql) {
 		ended, cancel := context.WithCancel(ctx)
 		cancel()

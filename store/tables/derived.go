@@ -17,8 +17,8 @@ type Owned struct {
 	OpenUntil openUntil `json:"open_until"`
 }
 
-// with returns the columns that lead a row of the subject.
-func (o Owned) with(r trail.Row) Owned {
+// withRow returns the columns that lead a row of the subject.
+func (o Owned) withRow(r trail.Row) Owned {
 	o.OpenUntil = openUntil(r.OpenUntil())
 	return o
 }
@@ -50,18 +50,18 @@ type Table struct {
 
 // Derived are the derived tables, in the order in which they are written.
 var Derived = []Table{
-	newDerivedTable("eviction_requests", "request_id", "requested_at", "t.node", func(o Owned, r *trail.EvictionRequest) any { return requestRow{o.with(*r), *r} }),
-	newDerivedTable("evacuations", "evacuation_id", "marked_at", "t.node", func(o Owned, r *trail.Evacuation) any { return evacuationRow{o.with(*r), *r} }),
-	newDerivedTable("migrations", "migration_uid", "created_at", "t.source_node", func(o Owned, r *trail.Migration) any { return migrationRow{o.with(*r), *r} }),
-	newDerivedTable("placements", "placement_id", "from_at", "t.node", func(o Owned, r *trail.Placement) any { return placementRow{o.with(*r), *r} }),
-	newDerivedTable("cooldown_decisions", "decision_id", "decided_at", "t.node", func(o Owned, r *trail.Decision) any { return decisionRow{o.with(*r), *r} }),
-	newDerivedTable("loops", "loop_id", "opened_at", "t.node", func(o Owned, r *trail.Loop) any { return loopRow{o.with(*r), *r} }),
-	newDerivedTable("drains", "drain_id", "started_at", "t.node", func(o Owned, r *trail.Drain) any { return drainRow{o.with(*r), *r} }),
-	newDerivedTable("drain_blockers", "vmi_uid", "waiting_since", "t.node", func(o Owned, r *trail.DrainBlocker) any { return blockerRow{o.with(*r), *r} }),
-	newDerivedTable("consequences", "consequence_id", "at", "t.node", func(o Owned, r *trail.Consequence) any { return consequenceRow{o.with(*r), *r} }),
-	newDerivedTable("outages", "outage_id", "began_at", "t.node", func(o Owned, r *trail.Outage) any { return outageRow{o.with(*r), *r} }),
-	newDerivedTable("gaps", "gap_id", "opened_at", "NULL", func(o Owned, r *trail.Gap) any { return gapRow{o.with(*r), *r} }),
-	newDerivedTable("timeline", "event_id", "at", "t.node", func(o Owned, r *fold.Line) any { return timelineRow{o.with(r.Line), r.Line, r.Tie} }),
+	newDerivedTable("eviction_requests", "request_id", "requested_at", "t.node", func(o Owned, r *trail.EvictionRequest) any { return requestRow{o.withRow(*r), *r} }),
+	newDerivedTable("evacuations", "evacuation_id", "marked_at", "t.node", func(o Owned, r *trail.Evacuation) any { return evacuationRow{o.withRow(*r), *r} }),
+	newDerivedTable("migrations", "migration_uid", "created_at", "t.source_node", func(o Owned, r *trail.Migration) any { return migrationRow{o.withRow(*r), *r} }),
+	newDerivedTable("placements", "placement_id", "from_at", "t.node", func(o Owned, r *trail.Placement) any { return placementRow{o.withRow(*r), *r} }),
+	newDerivedTable("cooldown_decisions", "decision_id", "decided_at", "t.node", func(o Owned, r *trail.Decision) any { return decisionRow{o.withRow(*r), *r} }),
+	newDerivedTable("loops", "loop_id", "opened_at", "t.node", func(o Owned, r *trail.Loop) any { return loopRow{o.withRow(*r), *r} }),
+	newDerivedTable("drains", "drain_id", "started_at", "t.node", func(o Owned, r *trail.Drain) any { return drainRow{o.withRow(*r), *r} }),
+	newDerivedTable("drain_blockers", "vmi_uid", "waiting_since", "t.node", func(o Owned, r *trail.DrainBlocker) any { return blockerRow{o.withRow(*r), *r} }),
+	newDerivedTable("consequences", "consequence_id", "at", "t.node", func(o Owned, r *trail.Consequence) any { return consequenceRow{o.withRow(*r), *r} }),
+	newDerivedTable("outages", "outage_id", "began_at", "t.node", func(o Owned, r *trail.Outage) any { return outageRow{o.withRow(*r), *r} }),
+	newDerivedTable("gaps", "gap_id", "opened_at", "NULL", func(o Owned, r *trail.Gap) any { return gapRow{o.withRow(*r), *r} }),
+	newDerivedTable("timeline", "event_id", "at", "t.node", func(o Owned, r *fold.Line) any { return timelineRow{o.withRow(r.Line), r.Line, r.Tie} }),
 }
 
 // newDerivedTable makes the SQL of a table: its columns are the keys of the JSON of its rows.

@@ -100,22 +100,22 @@ func FactRows(facts []trail.Fact) ([]FactRow, error) {
 func FactArgs(cluster string, rows []FactRow) pgx.StrictNamedArgs {
 	return pgx.StrictNamedArgs{
 		"cluster": cluster,
-		"subject": column(rows, func(r FactRow) string { return r.Subject }), "occurred_at": column(rows, func(r FactRow) time.Time { return r.OccurredAt }),
-		"id": column(rows, func(r FactRow) pgtype.UUID { return r.ID }), "kind": column(rows, func(r FactRow) string { return r.Kind }),
-		"reason": column(rows, func(r FactRow) string { return r.Reason }), "clock": column(rows, func(r FactRow) string { return r.Clock }),
-		"observed_at": column(rows, func(r FactRow) time.Time { return r.ObservedAt }), "seen_late": column(rows, func(r FactRow) bool { return r.SeenLate }),
-		"namespace": column(rows, func(r FactRow) *string { return r.Namespace }), "vmi": column(rows, func(r FactRow) *string { return r.VMI }),
-		"vmi_uid": column(rows, func(r FactRow) *string { return r.VMIUID }), "node": column(rows, func(r FactRow) *string { return r.Node }),
-		"migration": column(rows, func(r FactRow) *string { return r.Migration }), "migration_uid": column(rows, func(r FactRow) *string { return r.MigrationUID }),
-		"object_kind": column(rows, func(r FactRow) string { return r.ObjectKind }), "object_uid": column(rows, func(r FactRow) string { return r.ObjectUID }),
-		"object_version": column(rows, func(r FactRow) string { return r.ObjectVersion }), "what": column(rows, func(r FactRow) string { return r.What }),
-		"value": column(rows, func(r FactRow) string { return r.Value }), "evidence": column(rows, func(r FactRow) string { return r.Evidence }),
-		"detail": column(rows, func(r FactRow) []byte { return r.Detail }),
+		"subject": extractColumn(rows, func(r FactRow) string { return r.Subject }), "occurred_at": extractColumn(rows, func(r FactRow) time.Time { return r.OccurredAt }),
+		"id": extractColumn(rows, func(r FactRow) pgtype.UUID { return r.ID }), "kind": extractColumn(rows, func(r FactRow) string { return r.Kind }),
+		"reason": extractColumn(rows, func(r FactRow) string { return r.Reason }), "clock": extractColumn(rows, func(r FactRow) string { return r.Clock }),
+		"observed_at": extractColumn(rows, func(r FactRow) time.Time { return r.ObservedAt }), "seen_late": extractColumn(rows, func(r FactRow) bool { return r.SeenLate }),
+		"namespace": extractColumn(rows, func(r FactRow) *string { return r.Namespace }), "vmi": extractColumn(rows, func(r FactRow) *string { return r.VMI }),
+		"vmi_uid": extractColumn(rows, func(r FactRow) *string { return r.VMIUID }), "node": extractColumn(rows, func(r FactRow) *string { return r.Node }),
+		"migration": extractColumn(rows, func(r FactRow) *string { return r.Migration }), "migration_uid": extractColumn(rows, func(r FactRow) *string { return r.MigrationUID }),
+		"object_kind": extractColumn(rows, func(r FactRow) string { return r.ObjectKind }), "object_uid": extractColumn(rows, func(r FactRow) string { return r.ObjectUID }),
+		"object_version": extractColumn(rows, func(r FactRow) string { return r.ObjectVersion }), "what": extractColumn(rows, func(r FactRow) string { return r.What }),
+		"value": extractColumn(rows, func(r FactRow) string { return r.Value }), "evidence": extractColumn(rows, func(r FactRow) string { return r.Evidence }),
+		"detail": extractColumn(rows, func(r FactRow) []byte { return r.Detail }),
 	}
 }
 
-// column takes one column out of rows, as unnest wants it.
-func column[T any](rows []FactRow, of func(FactRow) T) []T {
+// extractColumn takes one column out of rows, as unnest wants it.
+func extractColumn[T any](rows []FactRow, of func(FactRow) T) []T {
 	out := make([]T, len(rows))
 	for i, r := range rows {
 		out[i] = of(r)

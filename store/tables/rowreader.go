@@ -32,14 +32,14 @@ func NewRowReader[R any]() *RowReader[R] {
 	row := reflect.ValueOf(&r.Row).Elem()
 	for i := range row.NumField() { // these rows embed nothing
 		if key, _, _ := strings.Cut(row.Type().Field(i).Tag.Get("json"), ","); key != "" && key != "-" {
-			r.Into = append(r.Into, r.cell(row.Field(i)))
+			r.Into = append(r.Into, r.scanTarget(row.Field(i)))
 		}
 	}
 	return r
 }
 
-// cell returns where the column of a field is read into.
-func (r *RowReader[R]) cell(field reflect.Value) any {
+// scanTarget returns where the column of a field is read into.
+func (r *RowReader[R]) scanTarget(field reflect.Value) any {
 	switch to := field.Addr().Interface().(type) {
 	case *time.Time:
 		return (*timeCell)(to)
@@ -136,7 +136,7 @@ func CollectColumnsOf[R any](rows map[trail.Subject]trail.Derived, into func(*tr
 			return err
 		}
 		for subject, its := range found {
-			if err := collect(rows, subject, into, its...); err != nil {
+			if err := appendDerived(rows, subject, into, its...); err != nil {
 				return err
 			}
 		}
@@ -152,12 +152,12 @@ func CollectOf[R any](rows map[trail.Subject]trail.Derived, into func(*trail.Der
 		if err := row.Scan(&text, &r); err != nil {
 			return err
 		}
-		return collect(rows, text, into, r)
+		return appendDerived(rows, text, into, r)
 	})
 }
 
-// collect adds rows to what is derived of a subject.
-func collect[R any](rows map[trail.Subject]trail.Derived, subject string, into func(*trail.Derived) *[]R, its ...R) error {
+// appendDerived adds rows to what is derived of a subject.
+func appendDerived[R any](rows map[trail.Subject]trail.Derived, subject string, into func(*trail.Derived) *[]R, its ...R) error {
 	s, err := trail.ParseSubject(subject)
 	d := rows[s]
 	list := into(&d)

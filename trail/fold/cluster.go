@@ -67,7 +67,7 @@ func (c *Cluster) Fold(ctx context.Context, b Batch) (*Changes, error) {
 		err := t.run(ctx)
 		switch {
 		case errors.Is(err, errTooShort):
-			c.undo(t)
+			c.undoFold(t)
 			for i := range b.Dirty { // the Source has them
 				b.Dirty[i].Facts = nil
 			}
@@ -76,14 +76,14 @@ func (c *Cluster) Fold(ctx context.Context, b Batch) (*Changes, error) {
 			return nil, err
 		}
 		t.changes.Deferred = t.deferred
-		c.queue.trim(b.Now)
-		c.evict()
+		c.queue.dropFinished(b.Now)
+		c.evictWindows()
 		return t.changes, nil
 	}
 }
 
-// undo drops from memory what a Fold changed there that begins again.
-func (c *Cluster) undo(t *tick) {
+// undoFold drops from memory what a Fold changed there that begins again.
+func (c *Cluster) undoFold(t *tick) {
 	for s, w := range c.windows {
 		if _, touched := t.touched[s]; touched || w.derived == c.fold {
 			delete(c.windows, s)
@@ -112,7 +112,7 @@ func (t *tick) run(ctx context.Context) error {
 	for _, s := range trail.RuleSubjects() {
 		rules.add(s, farFuture)
 	}
-	windows, err := t.c.load(ctx, rules.wants())
+	windows, err := t.c.loadWindows(ctx, rules.listWants())
 	if err != nil {
 		return err
 	}
@@ -121,11 +121,11 @@ func (t *tick) run(ctx context.Context) error {
 		settings = append(settings, w.Facts...)
 	}
 	t.c.lookback = t.c.Lookback(settings, t.batch.Thresholds)
-	fresh, vms, err := t.append(ctx)
+	fresh, vms, err := t.appendFacts(ctx)
 	if err != nil {
 		return err
 	}
-	if err := t.spread(ctx, fresh, vms); err != nil {
+	if err := t.markAffected(ctx, fresh, vms); err != nil {
 		return err
 	}
 	if err := t.deriveVMs(ctx, vms); err != nil {
@@ -151,8 +151,8 @@ func (t *tick) run(ctx context.Context) error {
 	return nil
 }
 
-// append adds the new facts to the windows of their subjects. It returns those that say something new, and marks what stands for itself as dirty.
-func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, err error) {
+// appendFacts adds the new facts to the windows of their subjects. It returns those that say something new, and marks what stands for itself as dirty.
+func (t *tick) appendFacts(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, err error) {
 	vms = dirtyMarks{}
 	load := dirtyMarks{}
 	dirty := make(map[trail.Subject]Dirty, len(t.batch.Dirty))
@@ -160,7 +160,7 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 		since := d.Since
 		t.anew[d.Subject] = since.IsZero()
 		for i := range d.Facts {
-			since = earlier(since, dirtySince(&d.Facts[i]))
+			since = minTime(since, dirtySince(&d.Facts[i]))
 		}
 		if w := t.c.windows[d.Subject]; w != nil && d.Version > w.Version && (d.Facts == nil || d.First != w.Version+1) {
 			delete(t.c.windows, d.Subject) // another replica recorded facts in between
@@ -177,8 +177,8 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 		load.add(d.Subject, since)
 		dirty[d.Subject] = d
 	}
-	wants := load.wants()
-	windows, err := t.c.load(ctx, wants)
+	wants := load.listWants()
+	windows, err := t.c.loadWindows(ctx, wants)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -192,7 +192,7 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 		case its == nil && !d.Due && !d.Since.IsZero():
 			its = w.factsSince(d.Since)
 		}
-		its = slices.DeleteFunc(slices.Clone(its), func(f trail.Fact) bool { return idle(&f, w.Facts) })
+		its = slices.DeleteFunc(slices.Clone(its), func(f trail.Fact) bool { return hasNoEffect(&f, w.Facts) })
 		fresh = append(fresh, its...)
 		for _, pod := range podsOf(its) {
 			t.launched[pod] = true
@@ -201,7 +201,7 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 			if at := dirtySince(&its[i]); isNode(w.Subject) {
 				t.nodes.add(w.Subject, at)
 			} else {
-				since = earlier(since, at)
+				since = minTime(since, at)
 			}
 		}
 		if !isNode(w.Subject) {
@@ -211,8 +211,8 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 	return fresh, vms, nil
 }
 
-// spread marks as dirty what new facts are not of but affect.
-func (t *tick) spread(ctx context.Context, fresh []trail.Fact, vms dirtyMarks) error {
+// markAffected marks as dirty what new facts are not of but affect.
+func (t *tick) markAffected(ctx context.Context, fresh []trail.Fact, vms dirtyMarks) error {
 	impact := impactOf(fresh, func(s trail.Subject) []trail.Fact {
 		if w := t.c.windows[s]; w != nil {
 			return w.Facts
@@ -221,10 +221,10 @@ func (t *tick) spread(ctx context.Context, fresh []trail.Fact, vms dirtyMarks) e
 	})
 	for _, d := range t.batch.Dirty {
 		if d.Subject.Kind == trail.SubjectPod && !slices.Contains(impact.Pods, d.Subject) {
-			impact.ask(d.Since, MigrationLife{}, d.Subject)
+			impact.addRequest(d.Since, MigrationLife{}, d.Subject)
 		}
 	}
-	if impact.empty() {
+	if impact.isEmpty() {
 		return nil
 	}
 	of, err := t.c.source.Affected(ctx, impact)
@@ -232,13 +232,13 @@ func (t *tick) spread(ctx context.Context, fresh []trail.Fact, vms dirtyMarks) e
 		return err
 	}
 	for _, s := range of.VMs {
-		t.affect(s, impact.Since, vms)
+		t.markOrDeferVM(s, impact.Since, vms)
 	}
 	for _, s := range of.Nodes {
 		t.nodes.add(s, impact.Since)
 	}
 	for _, s := range of.Requesters {
-		t.affect(s, *impact.Settings, vms)
+		t.markOrDeferVM(s, *impact.Settings, vms)
 	}
 	for _, s := range of.Owned {
 		t.owned[s] = true
@@ -248,12 +248,12 @@ func (t *tick) spread(ctx context.Context, fresh []trail.Fact, vms dirtyMarks) e
 		return f.Subject.Kind != trail.SubjectPod && f.Subject.Kind != trail.SubjectNamespace
 	})
 	for _, s := range of.Owners {
-		t.affect(s, impact.Requested, vms)
+		t.markOrDeferVM(s, impact.Requested, vms)
 		if w := t.c.windows[s]; w != nil {
 			if again { // requests that are known may have changed: names are erased
-				w.forget()
+				w.dropRequests()
 			}
-			w.hear(w.concerning(requests))
+			w.addRequestFacts(w.filterRequests(requests))
 		}
 	}
 	return nil
@@ -262,7 +262,7 @@ func (t *tick) spread(ctx context.Context, fresh []trail.Fact, vms dirtyMarks) e
 // firstNodes returns as many of the dirty nodes as the Batch allows, and leaves the others to a later Fold.
 func (t *tick) firstNodes() dirtyMarks {
 	first := dirtyMarks{}
-	for _, want := range t.nodes.wants() {
+	for _, want := range t.nodes.listWants() {
 		if len(first) < t.batch.Nodes {
 			first.add(want.Subject, want.Since)
 		} else {
@@ -272,8 +272,8 @@ func (t *tick) firstNodes() dirtyMarks {
 	return first
 }
 
-// affect marks a VM as dirty that depends on what is: in this Fold, or a later one where there are many.
-func (t *tick) affect(s trail.Subject, since time.Time, vms dirtyMarks) {
+// markOrDeferVM marks a VM as dirty that depends on what is: in this Fold, or a later one where there are many.
+func (t *tick) markOrDeferVM(s trail.Subject, since time.Time, vms dirtyMarks) {
 	_, dirty := vms[s]
 	if !dirty {
 		t.others++
@@ -285,8 +285,8 @@ func (t *tick) affect(s trail.Subject, since time.Time, vms dirtyMarks) {
 	}
 }
 
-// concerning returns those of some requests that are about a pod or a migration of a VM.
-func (w *Window) concerning(requests []trail.Fact) []trail.Fact {
+// filterRequests returns those of some requests that are about a pod or a migration of a VM.
+func (w *Window) filterRequests(requests []trail.Fact) []trail.Fact {
 	var out []trail.Fact
 	var lives map[string]MigrationLife
 	for i := range requests {

@@ -20,27 +20,27 @@ type difference struct {
 	err     error         // the first row that cannot be written
 }
 
-// apply brings the rows of a window to what is derived, and notes what changes. Rows that are frozen stay. It returns the rows that
+// updateWindow brings the rows of a window to what is derived, and notes what changes. Rows that are frozen stay. It returns the rows that
 // changed, as they were and as they are.
-func (c *Changes) apply(w *Window, next trail.Derived, from, now time.Time, anew bool) (was, is trail.Derived, err error) {
+func (c *Changes) updateWindow(w *Window, next trail.Derived, from, now time.Time, anew bool) (was, is trail.Derived, err error) {
 	d := &difference{subject: w.Subject, from: from, now: now, anew: anew, changes: c, sums: sums{}}
 	partly := !from.IsZero()
-	compare(d, &requestTable, w, &next, nil)
-	compare(d, &evacuationTable, w, &next, nil)
-	compare(d, &migrationTable, w, &next, nil)
-	compare(d, &placementTable, w, &next, nil)
-	compare(d, &decisionTable, w, &next, nil)
-	compare(d, &loopTable, w, &next, nil)
+	compareTable(d, &requestTable, w, &next, nil)
+	compareTable(d, &evacuationTable, w, &next, nil)
+	compareTable(d, &migrationTable, w, &next, nil)
+	compareTable(d, &placementTable, w, &next, nil)
+	compareTable(d, &decisionTable, w, &next, nil)
+	compareTable(d, &loopTable, w, &next, nil)
 	if !partly || len(next.Drains) > 0 { // what is left of a drain is reported until there is another
-		compare(d, &blockerTable, w, &next, nil)
+		compareTable(d, &blockerTable, w, &next, nil)
 	} else {
 		d.sums[blockerTable.name] = w.sums[blockerTable.name]
 	}
-	compare(d, &drainTable, w, &next, nil)
-	compare(d, &consequenceTable, w, &next, nil)
-	compare(d, &outageTable, w, &next, nil)
-	compare(d, &gapTable, w, &next, nil)
-	compare(d, &lineTable, w, &next, withTies(next.Timeline))
+	compareTable(d, &drainTable, w, &next, nil)
+	compareTable(d, &consequenceTable, w, &next, nil)
+	compareTable(d, &outageTable, w, &next, nil)
+	compareTable(d, &gapTable, w, &next, nil)
+	compareTable(d, &lineTable, w, &next, withTies(next.Timeline))
 	w.sums = d.sums
 	return d.was, d.is, d.err
 }
@@ -56,8 +56,8 @@ func withTies(lines []trail.Line) func(*trail.Line) any {
 	return func(l *trail.Line) any { return &Line{*l, tie[l.EventID]} }
 }
 
-// compare compares the rows of one table. written returns a row as it is written; nil: as it is.
-func compare[R trail.Row](d *difference, t *table[R], w *Window, next *trail.Derived, written func(*R) any) {
+// compareTable compares the rows of one table. written returns a row as it is written; nil: as it is.
+func compareTable[R trail.Row](d *difference, t *table[R], w *Window, next *trail.Derived, written func(*R) any) {
 	frozen := func(r *R) bool { return trail.EndedBefore(*r, d.from) }
 	olds, news := *t.rows(&w.Rows), *t.rows(next)
 	before, sums := make(map[string]*R, len(olds)), make(map[string]uint64, len(news))
@@ -81,7 +81,7 @@ func compare[R trail.Row](d *difference, t *table[R], w *Window, next *trail.Der
 		if written != nil {
 			row = written(r)
 		}
-		digest, err := sum(row)
+		digest, err := digestRow(row)
 		if err != nil && d.err == nil {
 			d.err = err
 		}
@@ -92,11 +92,11 @@ func compare[R trail.Row](d *difference, t *table[R], w *Window, next *trail.Der
 		change := trail.Told[R]{ID: key, Row: *r}
 		if known {
 			change.Change = trail.ChangeOther
-			change.Was, change.Judged = t.end(was)
+			change.Was, change.Judged = t.describeEnd(was)
 			*t.rows(&d.was) = append(*t.rows(&d.was), *was)
 		}
 		*t.rows(&d.is) = append(*t.rows(&d.is), *r)
-		d.put(t.name, key, row)
+		d.setRow(t.name, key, row)
 		changed = append(changed, change)
 	}
 	var gone []*R
@@ -104,13 +104,13 @@ func compare[R trail.Row](d *difference, t *table[R], w *Window, next *trail.Der
 		switch {
 		case frozen(was):
 		case t.name == loopTable.name:
-			was = any(refuted(any(*was).(trail.Loop), d.now)).(*R)
-			digest, err := sum(was)
+			was = any(refuteLoop(any(*was).(trail.Loop), d.now)).(*R)
+			digest, err := digestRow(was)
 			if err != nil && d.err == nil {
 				d.err = err
 			}
 			if sums[t.key(was)] = digest; digest != w.sums[t.name][t.key(was)] {
-				d.put(t.name, t.key(was), was)
+				d.setRow(t.name, t.key(was), was)
 			}
 			rows = append(rows, *was)
 			continue
@@ -123,22 +123,22 @@ func compare[R trail.Row](d *difference, t *table[R], w *Window, next *trail.Der
 	slices.SortFunc(gone, func(a, b *R) int { return strings.Compare(t.key(a), t.key(b)) })
 	for _, was := range gone {
 		*t.rows(&d.was) = append(*t.rows(&d.was), *was)
-		d.put(t.name, t.key(was), nil)
+		d.setRow(t.name, t.key(was), nil)
 	}
 	slices.SortStableFunc(rows, func(a, b R) int { return t.begun(&a).Compare(t.begun(&b)) })
 	*t.rows(&w.Rows), d.sums[t.name] = rows, sums
 	if t.changes != nil && !d.anew {
 		list := t.changes(&d.changes.News)
-		*list = append(*list, t.renames(changed, gone)...)
+		*list = append(*list, t.linkRenamed(changed, gone)...)
 	}
 }
 
-// renames ties rows that came to those that went, in a table whose rows may get another key, and adds those that are gone.
-func (t *table[R]) renames(changed []trail.Told[R], gone []*R) []trail.Told[R] {
+// linkRenamed ties rows that came to those that went, in a table whose rows may get another key, and adds those that are gone.
+func (t *table[R]) linkRenamed(changed []trail.Told[R], gone []*R) []trail.Told[R] {
 	for i := range changed {
 		if c := &changed[i]; t.renamed && c.Change == trail.ChangeNew && len(gone) > 0 {
 			c.Instead = t.key(gone[0])
-			c.Was, c.Judged = t.end(gone[0])
+			c.Was, c.Judged = t.describeEnd(gone[0])
 			gone = gone[1:]
 		}
 	}
@@ -148,27 +148,27 @@ func (t *table[R]) renames(changed []trail.Told[R], gone []*R) []trail.Told[R] {
 	return changed
 }
 
-// end returns how a row had ended, and whether what came of it was final.
-func (t *table[R]) end(r *R) (outcome string, judged bool) {
+// describeEnd returns how a row had ended, and whether what came of it was final.
+func (t *table[R]) describeEnd(r *R) (outcome string, judged bool) {
 	if t.outcome != nil {
 		outcome = t.outcome(r)
 	}
 	return outcome, t.judged != nil && t.judged(r)
 }
 
-// refuted returns a loop that was reported and is not derived any more: it stays, as refuted.
-func refuted(l trail.Loop, now time.Time) *trail.Loop {
+// refuteLoop returns a loop that was reported and is not derived any more: it stays, as refuted.
+func refuteLoop(l trail.Loop, now time.Time) *trail.Loop {
 	if l.ClosedBy == trail.LoopRefuted {
 		return &l
 	}
 	if l.ClosedAt.IsZero() {
 		l.ClosedAt = now
 	}
-	l.ClosedAt, l.ClosedBy = latest(l.ClosedAt, l.OpenedAt), trail.LoopRefuted
+	l.ClosedAt, l.ClosedBy = maxTime(l.ClosedAt, l.OpenedAt), trail.LoopRefuted
 	return &l
 }
 
-// put notes a row as it stands now; nil: it is no more.
-func (d *difference) put(table, key string, value any) {
-	d.changes.set(table, RowKey{d.subject, key}, value)
+// setRow notes a row as it stands now; nil: it is no more.
+func (d *difference) setRow(table, key string, value any) {
+	d.changes.setRow(table, RowKey{d.subject, key}, value)
 }

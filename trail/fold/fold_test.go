@@ -15,8 +15,8 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// histories returns the facts of simulated hours, one after the other with hours between them in which nothing happens, in the order in which they were seen.
-func histories(seeds ...uint64) []trail.Fact {
+// simulateHistories returns the facts of simulated hours, one after the other with hours between them in which nothing happens, in the order in which they were seen.
+func simulateHistories(seeds ...uint64) []trail.Fact {
 	tr := tracker.New("c1")
 	var facts []trail.Fact
 	start := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
@@ -32,8 +32,8 @@ func histories(seeds ...uint64) []trail.Fact {
 	return facts
 }
 
-// written returns rows by subject, table and key, as they are written.
-func (m *memory) written() map[string]string {
+// encodeRows returns rows by subject, table and key, as they are written.
+func (m *memory) encodeRows() map[string]string {
 	out := map[string]string{}
 	for s, tables := range m.rows {
 		for table, rows := range tables {
@@ -49,17 +49,17 @@ func (m *memory) written() map[string]string {
 	return out
 }
 
-// expected returns the rows of all facts, as they are written.
-func expected(t *testing.T, facts []trail.Fact, rules trail.Thresholds, now time.Time) map[string]string {
+// deriveExpectedRows returns the rows of all facts, as they are written.
+func deriveExpectedRows(t *testing.T, facts []trail.Fact, rules trail.Thresholds, now time.Time) map[string]string {
 	t.Helper()
 	m := newMemory(rules)
 	for s, d := range trail.DeriveAll(facts, rules, now).Rows {
 		c := &Changes{}
-		_, _, err := c.apply(&Window{Subject: s, sums: sums{}}, d, time.Time{}, now, true)
+		_, _, err := c.updateWindow(&Window{Subject: s, sums: sums{}}, d, time.Time{}, now, true)
 		require.NoError(t, err)
-		m.write(c)
+		m.applyChanges(c)
 	}
-	return m.written()
+	return m.encodeRows()
 }
 
 // withoutRefuted leaves out loops that were reported and turned out to be none: all facts together never show them.
@@ -90,14 +90,14 @@ func TestFoldIsDeriveAll(t *testing.T) {
 			c := New(m, 1<<20)
 			var deferred map[trail.Subject]time.Time
 			fold := func(now time.Time, dirty []Dirty) {
-				dirty = m.join(dirty, deferred)
+				dirty = m.addDeferred(dirty, deferred)
 				changes, err := c.Fold(t.Context(), Batch{Now: now, Thresholds: rules, Dirty: dirty, Others: r.IntN(5), Nodes: r.IntN(5)})
 				require.NoError(t, err)
 				require.Empty(t, changes.Failed)
-				m.write(changes)
+				m.applyChanges(changes)
 				deferred = changes.Deferred
 			}
-			all := histories(seeds...)
+			all := simulateHistories(seeds...)
 			var recorded, late []trail.Fact
 			for len(all) > 0 || len(late) > 0 {
 				n := min(1+r.IntN(60), len(all))
@@ -118,9 +118,9 @@ func TestFoldIsDeriveAll(t *testing.T) {
 				recorded = append(recorded, some...)
 				now := recorded[0].ObservedAt
 				for i := range recorded {
-					now = latest(now, recorded[i].ObservedAt)
+					now = maxTime(now, recorded[i].ObservedAt)
 				}
-				dirty := m.record(some)
+				dirty := m.recordFacts(some)
 				switch r.IntN(6) {
 				case 0:
 					c.Reset()
@@ -148,7 +148,7 @@ func TestFoldIsDeriveAll(t *testing.T) {
 					slices.SortFunc(again, func(a, b Dirty) int { return compareSubjects(a.Subject, b.Subject) })
 					fold(now, again)
 				}
-				require.Equal(t, expected(t, recorded, rules, now), withoutRefuted(m.written()), "after %d facts", len(recorded))
+				require.Equal(t, deriveExpectedRows(t, recorded, rules, now), withoutRefuted(m.encodeRows()), "after %d facts", len(recorded))
 			}
 			t.Log(len(recorded), "facts", m.reads, "reads", c.Size(), "bytes")
 		})

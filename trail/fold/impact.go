@@ -36,7 +36,7 @@ type Affected struct {
 	Owned      []trail.Subject // those of Pods that are a launcher pod of a VM
 }
 
-func (i *Impact) empty() bool {
+func (i *Impact) isEmpty() bool {
 	return len(i.Nodes) == 0 && !i.Everywhere && i.Settings == nil && len(i.Pods) == 0 && len(i.Migrations) == 0
 }
 
@@ -50,8 +50,8 @@ func isNodeChange(f *trail.Fact) bool {
 	return f.Kind == trail.KindNodeCordoned || f.Kind == trail.KindNodeUncordoned || f.Kind == trail.KindNodeTainted || f.Kind == trail.KindNodeUntainted
 }
 
-// idle reports whether a fact changes nothing: that a user patched a node only says who caused what became of it then.
-func idle(f *trail.Fact, known []trail.Fact) bool {
+// hasNoEffect reports whether a fact changes nothing: that a user patched a node only says who caused what became of it then.
+func hasNoEffect(f *trail.Fact, known []trail.Fact) bool {
 	return f.Subject.Kind == trail.SubjectNode && f.Kind == trail.KindActionRequested && !slices.ContainsFunc(known, func(other trail.Fact) bool {
 		return isNodeChange(&other) && other.OccurredAt.Sub(f.OccurredAt).Abs() <= AskedAround
 	})
@@ -62,7 +62,7 @@ func idle(f *trail.Fact, known []trail.Fact) bool {
 func dirtySince(f *trail.Fact) time.Time {
 	switch d, counter := f.Detail.(*trail.BlocksDetail); {
 	case counter:
-		return before(f.OccurredAt, d.Since)
+		return minDueTime(f.OccurredAt, d.Since)
 	case f.Kind == trail.KindActionRequested || f.Subject.Kind == trail.SubjectNamespace:
 		return f.OccurredAt
 	case f.Subject.Kind == trail.SubjectVMI:
@@ -84,9 +84,9 @@ func impactOf(fresh []trail.Fact, facts func(trail.Subject) []trail.Fact) Impact
 		f := &fresh[n]
 		switch f.Subject.Kind {
 		case trail.SubjectPod:
-			i.ask(f.OccurredAt, MigrationLife{}, f.Subject)
+			i.addRequest(f.OccurredAt, MigrationLife{}, f.Subject)
 		case trail.SubjectNamespace:
-			i.ask(f.OccurredAt, MigrationLife{f.Namespace, f.Migration, f.OccurredAt, f.OccurredAt}, trail.Subject{})
+			i.addRequest(f.OccurredAt, MigrationLife{f.Namespace, f.Migration, f.OccurredAt, f.OccurredAt}, trail.Subject{})
 		case trail.SubjectNode:
 			if f.Kind == trail.KindBlocksObserved { // what the counters say changes no mark
 				continue
@@ -121,8 +121,8 @@ func impactOf(fresh []trail.Fact, facts func(trail.Subject) []trail.Fact) Impact
 	return i
 }
 
-// ask adds a request, made at a time, about a migration or a pod.
-func (i *Impact) ask(at time.Time, about MigrationLife, pod trail.Subject) {
+// addRequest adds a request, made at a time, about a migration or a pod.
+func (i *Impact) addRequest(at time.Time, about MigrationLife, pod trail.Subject) {
 	if len(i.Pods)+len(i.Migrations) == 0 || at.Before(i.Requested) {
 		i.Requested = at
 	}
@@ -181,7 +181,7 @@ func livesOf(facts []trail.Fact) map[string]MigrationLife {
 		if f.OccurredAt.Before(l.Created) {
 			l.Created = f.OccurredAt
 		}
-		l.Deleted = latest(l.Deleted, f.OccurredAt)
+		l.Deleted = maxTime(l.Deleted, f.OccurredAt)
 		out[f.MigrationUID] = l
 	}
 	return out

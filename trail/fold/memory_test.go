@@ -28,8 +28,8 @@ func newMemory(rules trail.Thresholds) *memory {
 	}
 }
 
-// record adds facts, as a store does: it knows no meaning. It returns the subjects that are dirty then.
-func (m *memory) record(facts []trail.Fact) []Dirty {
+// recordFacts adds facts, as a store does: it knows no meaning. It returns the subjects that are dirty then.
+func (m *memory) recordFacts(facts []trail.Fact) []Dirty {
 	var dirty []Dirty
 	at := map[trail.Subject]int{}
 	for _, f := range facts {
@@ -45,13 +45,13 @@ func (m *memory) record(facts []trail.Fact) []Dirty {
 			at[f.Subject], dirty = i, append(dirty, Dirty{Subject: f.Subject, Since: f.OccurredAt, Version: m.version[f.Subject], First: m.version[f.Subject]})
 		}
 		d := &dirty[i]
-		d.Facts, d.Since = append(d.Facts, f), earlier(d.Since, f.OccurredAt)
+		d.Facts, d.Since = append(d.Facts, f), minTime(d.Since, f.OccurredAt)
 	}
 	return dirty
 }
 
-// write applies changes.
-func (m *memory) write(c *Changes) {
+// applyChanges applies changes.
+func (m *memory) applyChanges(c *Changes) {
 	for s, at := range c.Due {
 		m.due[s] = at
 	}
@@ -74,8 +74,8 @@ func (m *memory) write(c *Changes) {
 	}
 }
 
-// read returns the rows of a subject that had not ended before a time.
-func (m *memory) read(s trail.Subject, from time.Time) trail.Derived {
+// readRows returns the rows of a subject that had not ended before a time.
+func (m *memory) readRows(s trail.Subject, from time.Time) trail.Derived {
 	var d trail.Derived
 	of := m.rows[s]
 	readTable(of, &requestTable, &d, from)
@@ -114,23 +114,23 @@ func readTable[R trail.Row](of map[string]map[string]any, t *table[R], d *trail.
 	})
 }
 
-// join adds subjects that were left to a later Fold to those that are dirty.
-func (m *memory) join(dirty []Dirty, deferred map[trail.Subject]time.Time) []Dirty {
+// addDeferred adds subjects that were left to a later Fold to those that are dirty.
+func (m *memory) addDeferred(dirty []Dirty, deferred map[trail.Subject]time.Time) []Dirty {
 	out := slices.Clone(dirty)
-	for _, s := range keys(deferred) {
+	for _, s := range sortSubjects(deferred) {
 		i := slices.IndexFunc(out, func(d Dirty) bool { return d.Subject == s })
 		switch since := deferred[s]; {
 		case i < 0:
 			out = append(out, Dirty{Subject: s, Since: since, Version: m.version[s]})
 		case since.Before(out[i].Since) || out[i].Due:
-			out[i] = Dirty{Subject: s, Since: earlier(since, out[i].Since), Version: m.version[s]}
+			out[i] = Dirty{Subject: s, Since: minTime(since, out[i].Since), Version: m.version[s]}
 		}
 	}
 	return out
 }
 
-// spans calls do with when each row of what has one goes on.
-func spans(d trail.Derived, do func(begun, until time.Time)) {
+// forEachSpan calls do with when each row of what has one goes on.
+func forEachSpan(d trail.Derived, do func(begun, until time.Time)) {
 	spansOf(&requestTable, d, do)
 	spansOf(&evacuationTable, d, do)
 	spansOf(&migrationTable, d, do)
@@ -153,17 +153,17 @@ func (m *memory) Windows(_ context.Context, wants []Want, lookback time.Duration
 	var out []*Window
 	for _, want := range wants {
 		w := &Window{Subject: want.Subject, Version: m.version[want.Subject], Due: m.due[want.Subject], Frozen: map[trail.Bounce]int{}}
-		want.Since = before(want.Since, w.Due)
+		want.Since = minDueTime(want.Since, w.Due)
 		all := m.facts[want.Subject]
 		if want.Subject.Kind != trail.SubjectVMI || want.Since.IsZero() {
-			w.Facts, w.Rows = slices.Clone(all), m.read(want.Subject, time.Time{})
+			w.Facts, w.Rows = slices.Clone(all), m.readRows(want.Subject, time.Time{})
 			out = append(out, w)
 			continue
 		}
-		rows := m.read(want.Subject, time.Time{})
+		rows := m.readRows(want.Subject, time.Time{})
 		since := want.Since.Add(-time.Hour)
 		w.Since, w.RowsFrom = want.Since, since
-		spans(rows, func(begun, until time.Time) {
+		forEachSpan(rows, func(begun, until time.Time) {
 			if (until.IsZero() || !until.Before(since)) && begun.Before(w.RowsFrom) {
 				w.RowsFrom = begun
 			}
@@ -171,7 +171,7 @@ func (m *memory) Windows(_ context.Context, wants []Want, lookback time.Duration
 		w.RowsFrom = w.RowsFrom.Add(-time.Second)
 		read := w.RowsFrom.Add(-lookback)
 		first := read
-		spans(rows, func(begun, until time.Time) {
+		forEachSpan(rows, func(begun, until time.Time) {
 			if (until.IsZero() || !until.Before(read)) && begun.Before(first) {
 				first = begun
 			}
@@ -189,7 +189,7 @@ func (m *memory) Windows(_ context.Context, wants []Want, lookback time.Duration
 				w.Facts = append(w.Facts, all[i])
 			}
 		}
-		w.Rows = m.read(want.Subject, w.RowsFrom)
+		w.Rows = m.readRows(want.Subject, w.RowsFrom)
 		for _, l := range rows.Loops {
 			if trail.EndedBefore(l, w.RowsFrom) && l.ClosedBy != trail.LoopRefuted {
 				w.Frozen[trail.BounceOf(l)]++
@@ -254,7 +254,7 @@ func (m *memory) Affected(_ context.Context, of Impact) (Affected, error) {
 				}
 			}
 		}
-		for _, mig := range m.read(s, time.Time{}).Migrations {
+		for _, mig := range m.readRows(s, time.Time{}).Migrations {
 			if slices.Contains(of.Readiness, mig.TargetNode) && (mig.FinishedAt.IsZero() || !mig.FinishedAt.Before(of.Since)) {
 				vms[s] = true
 			}
@@ -264,17 +264,17 @@ func (m *memory) Affected(_ context.Context, of Impact) (Affected, error) {
 		if isNode(s) && of.AllNodes {
 			nodes[s] = true
 		}
-		if of.Settings != nil && slices.ContainsFunc(m.read(s, time.Time{}).Requests, func(r trail.EvictionRequest) bool { return !r.RequestedAt.Before(*of.Settings) }) {
+		if of.Settings != nil && slices.ContainsFunc(m.readRows(s, time.Time{}).Requests, func(r trail.EvictionRequest) bool { return !r.RequestedAt.Before(*of.Settings) }) {
 			requesters[s] = true
 		}
 	}
 	if of.AllNodes {
 		nodes[trail.ClusterSubject] = true
 	}
-	return Affected{VMs: keys(vms), Nodes: keys(nodes), Requesters: keys(requesters), Owners: keys(owners), Owned: keys(owned)}, nil
+	return Affected{VMs: sortSubjects(vms), Nodes: sortSubjects(nodes), Requesters: sortSubjects(requesters), Owners: sortSubjects(owners), Owned: sortSubjects(owned)}, nil
 }
 
-func keys[V any](of map[trail.Subject]V) []trail.Subject {
+func sortSubjects[V any](of map[trail.Subject]V) []trail.Subject {
 	var out []trail.Subject
 	for s := range of {
 		out = append(out, s)
@@ -287,7 +287,7 @@ func (m *memory) Migrations(_ context.Context, since time.Time) ([]MigrationOf, 
 	m.reads++
 	var out []MigrationOf
 	for s := range m.rows {
-		rows := m.read(s, since).Migrations
+		rows := m.readRows(s, since).Migrations
 		for i := range rows {
 			out = append(out, MigrationOf{s, &rows[i]})
 		}
@@ -300,17 +300,17 @@ func (m *memory) NodeRows(_ context.Context, wants []NodeWant) ([]*NodeRows, err
 	var out []*NodeRows
 	for _, want := range wants {
 		n := &NodeRows{Subject: want.Subject, Since: want.Since}
-		want.Since = before(want.Since, m.due[want.Subject])
+		want.Since = minDueTime(want.Since, m.due[want.Subject])
 		var inputs trail.Rows
 		for s := range m.rows {
 			if s.Kind == trail.SubjectVMI || s.Kind == trail.SubjectPod {
-				inputs.Add(m.read(s, time.Time{}).Around()[want.Subject])
+				inputs.Add(m.readRows(s, time.Time{}).Around()[want.Subject])
 			}
 		}
-		n.Rows = m.read(want.Subject, time.Time{})
+		n.Rows = m.readRows(want.Subject, time.Time{})
 		if !want.Since.IsZero() {
 			n.From = quietBefore(want.Since.Add(-time.Hour), n.Rows, inputs.Evacuations)
-			n.Rows = m.read(want.Subject, n.From)
+			n.Rows = m.readRows(want.Subject, n.From)
 		}
 		n.Inputs = inputs
 		out = append(out, n)

@@ -33,44 +33,44 @@ func newInputs(of *NodeRows) *inputs {
 }
 
 func (in *inputs) add(rows trail.Rows) {
-	put(in.placements, rows.Placements, placementTable.key)
-	put(in.evacuations, rows.Evacuations, evacuationTable.key)
-	put(in.requests, rows.Requests, requestTable.key)
-	put(in.migrations, rows.Migrations, migrationTable.key)
-	put(in.arrivals, rows.Arrivals, migrationTable.key)
-	put(in.decisions, rows.Decisions, decisionTable.key)
+	putRows(in.placements, rows.Placements, placementTable.key)
+	putRows(in.evacuations, rows.Evacuations, evacuationTable.key)
+	putRows(in.requests, rows.Requests, requestTable.key)
+	putRows(in.migrations, rows.Migrations, migrationTable.key)
+	putRows(in.arrivals, rows.Arrivals, migrationTable.key)
+	putRows(in.decisions, rows.Decisions, decisionTable.key)
 }
 
 func (in *inputs) remove(rows trail.Rows) {
-	drop(in.placements, rows.Placements, placementTable.key)
-	drop(in.evacuations, rows.Evacuations, evacuationTable.key)
-	drop(in.requests, rows.Requests, requestTable.key)
-	drop(in.migrations, rows.Migrations, migrationTable.key)
-	drop(in.arrivals, rows.Arrivals, migrationTable.key)
-	drop(in.decisions, rows.Decisions, decisionTable.key)
+	removeRows(in.placements, rows.Placements, placementTable.key)
+	removeRows(in.evacuations, rows.Evacuations, evacuationTable.key)
+	removeRows(in.requests, rows.Requests, requestTable.key)
+	removeRows(in.migrations, rows.Migrations, migrationTable.key)
+	removeRows(in.arrivals, rows.Arrivals, migrationTable.key)
+	removeRows(in.decisions, rows.Decisions, decisionTable.key)
 }
 
-func put[R any](all map[string]*R, rows []*R, key func(*R) string) {
+func putRows[R any](all map[string]*R, rows []*R, key func(*R) string) {
 	for _, r := range rows {
 		all[key(r)] = r
 	}
 }
 
-func drop[R any](all map[string]*R, rows []*R, key func(*R) string) {
+func removeRows[R any](all map[string]*R, rows []*R, key func(*R) string) {
 	for _, r := range rows {
 		delete(all, key(r))
 	}
 }
 
-// rows returns all inputs; a node sorts them itself.
-func (in *inputs) rows() trail.Rows {
+// buildRows returns all inputs; a node sorts them itself.
+func (in *inputs) buildRows() trail.Rows {
 	return trail.Rows{
-		Since: in.from, Placements: list(in.placements), Evacuations: list(in.evacuations), Requests: list(in.requests),
-		Migrations: list(in.migrations), Arrivals: list(in.arrivals), Decisions: list(in.decisions),
+		Since: in.from, Placements: listRows(in.placements), Evacuations: listRows(in.evacuations), Requests: listRows(in.requests),
+		Migrations: listRows(in.migrations), Arrivals: listRows(in.arrivals), Decisions: listRows(in.decisions),
 	}
 }
 
-func list[R any](all map[string]*R) []*R {
+func listRows[R any](all map[string]*R) []*R {
 	out := make([]*R, 0, len(all))
 	for _, r := range all {
 		out = append(out, r)
@@ -78,24 +78,24 @@ func list[R any](all map[string]*R) []*R {
 	return out
 }
 
-// size returns about how many bytes the inputs take.
-func (in *inputs) size() int {
+// estimateSize returns about how many bytes the inputs take.
+func (in *inputs) estimateSize() int {
 	return rowShare * (len(in.placements) + len(in.evacuations) + len(in.requests) + len(in.migrations) + len(in.arrivals) + len(in.decisions))
 }
 
-// touch notes how the rows changed that nodes, and the cluster as a whole, are derived from, and marks these as dirty.
-func (t *tick) touch(was, is map[trail.Subject]trail.Rows) {
+// updateInputs notes how the rows changed that nodes, and the cluster as a whole, are derived from, and marks these as dirty.
+func (t *tick) updateInputs(was, is map[trail.Subject]trail.Rows) {
 	for s := range was {
 		if _, both := is[s]; !both {
-			t.touchOne(s, was[s], trail.Rows{})
+			t.updateInputsOf(s, was[s], trail.Rows{})
 		}
 	}
 	for s := range is {
-		t.touchOne(s, was[s], is[s])
+		t.updateInputsOf(s, was[s], is[s])
 	}
 }
 
-func (t *tick) touchOne(s trail.Subject, was, is trail.Rows) {
+func (t *tick) updateInputsOf(s trail.Subject, was, is trail.Rows) {
 	t.touched[s] = append(t.touched[s], change{was, is})
 	if w := t.c.windows[s]; w != nil && w.node != nil {
 		w.node.remove(was)
@@ -129,18 +129,18 @@ func changedSince(was, is trail.Rows) (since time.Time, changed bool) {
 		return &short
 	}
 	before := map[string]*trail.Placement{}
-	put(before, was.Placements, placementTable.key)
+	putRows(before, was.Placements, placementTable.key)
 	for _, p := range is.Placements {
 		old := before[p.ID.String()]
 		delete(before, p.ID.String())
 		switch {
 		case old == nil:
 			add(p.FromAt, true)
-		case same(old, p):
-		case same(withoutEnd(old), withoutEnd(p)):
+		case hasSameJSON(old, p):
+		case hasSameJSON(withoutEnd(old), withoutEnd(p)):
 			add(earliestEnd(old.ToAt, p.ToAt), true)
 		default:
-			add(earlier(old.FromAt, p.FromAt), true)
+			add(minTime(old.FromAt, p.FromAt), true)
 		}
 	}
 	for _, old := range before {
@@ -157,11 +157,11 @@ func differSince[R trail.Row](was, is []*R, t *table[R]) (since time.Time, diffe
 		}
 	}
 	before := map[string]*R{}
-	put(before, was, t.key)
+	putRows(before, was, t.key)
 	for _, r := range is {
 		old := before[t.key(r)]
 		delete(before, t.key(r))
-		if old == nil || !same(old, r) {
+		if old == nil || !hasSameJSON(old, r) {
 			add(t.begun(r))
 			if old != nil {
 				add(t.begun(old))
@@ -174,14 +174,14 @@ func differSince[R trail.Row](was, is []*R, t *table[R]) (since time.Time, diffe
 	return since, differ
 }
 
-// same reports whether two rows are written alike.
-func same(a, b any) bool {
+// hasSameJSON reports whether two rows are written alike.
+func hasSameJSON(a, b any) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-func earlier(a, b time.Time) time.Time {
+func minTime(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}
@@ -196,7 +196,7 @@ func earliestEnd(a, b time.Time) time.Time {
 	case b.IsZero():
 		return a
 	}
-	return earlier(a, b)
+	return minTime(a, b)
 }
 
 // deriveNodes derives nodes, and the cluster as a whole, from the rows of the VMs that are about them.
@@ -204,12 +204,12 @@ func (t *tick) deriveNodes(ctx context.Context, dirty dirtyMarks) error {
 	if len(dirty) == 0 {
 		return nil
 	}
-	wants := dirty.wants()
+	wants := dirty.listWants()
 	facts := dirtyMarks{}
 	for _, w := range wants {
 		facts.add(w.Subject, farFuture)
 	}
-	windows, err := t.c.load(ctx, facts.wants())
+	windows, err := t.c.loadWindows(ctx, facts.listWants())
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (t *tick) deriveNodes(ctx context.Context, dirty dirtyMarks) error {
 	}
 	first := farFuture
 	for _, w := range windows {
-		first = earlier(first, w.node.from)
+		first = minTime(first, w.node.from)
 	}
 	rules := dirtyMarks{}
 	for _, s := range trail.RuleSubjects() {
@@ -228,7 +228,7 @@ func (t *tick) deriveNodes(ctx context.Context, dirty dirtyMarks) error {
 			rules.add(s, since.Add(-2*t.c.lookback))
 		}
 	}
-	if _, err := t.c.load(ctx, rules.wants()); err != nil {
+	if _, err := t.c.loadWindows(ctx, rules.listWants()); err != nil {
 		return err
 	}
 	whole := dirtyMarks{}
@@ -245,7 +245,7 @@ func (t *tick) loadNodeRows(ctx context.Context, wants []Want) error {
 	var missing []NodeWant
 	for _, want := range wants {
 		w := t.c.windows[want.Subject]
-		want.Since = before(want.Since, w.Due)
+		want.Since = minDueTime(want.Since, w.Due)
 		if w.node == nil || want.Since.Before(w.node.since) {
 			missing = append(missing, NodeWant{want, w.Facts})
 		}
@@ -264,8 +264,8 @@ func (t *tick) loadNodeRows(ctx context.Context, wants []Want) error {
 			in.remove(c.was)
 			in.add(c.is)
 		}
-		w.size += in.size()
-		t.c.read += in.size()
+		w.size += in.estimateSize()
+		t.c.read += in.estimateSize()
 		w.node, w.Rows, w.FrozenTo = in, r.Rows, r.FrozenTo
 		if w.sums, err = sumsOf(&w.Rows); err != nil {
 			return err
@@ -283,22 +283,22 @@ func (t *tick) deriveNode(w *Window) (whole bool) {
 	}
 	defer func() {
 		if cause := recover(); cause != nil {
-			t.fail(w, fmt.Errorf("derive %s: panic: %v", w.Subject, cause))
+			t.markFailed(w, fmt.Errorf("derive %s: panic: %v", w.Subject, cause))
 			whole = false
 		}
 	}()
 	d := &derivation{env: t.envOf(w), from: w.node.from}
-	rows := w.node.rows()
+	rows := w.node.buildRows()
 	if w.Subject == trail.ClusterSubject && !t.limitsTotal() {
 		rows.Evacuations = nil
 	}
 	d.env.Around(w.Subject, rows)
 	d.rows = t.c.Derive(w.Subject, w.Facts, d.env, t.batch.Now)
-	d.from = latest(d.from, w.FrozenTo)
+	d.from = maxTime(d.from, w.FrozenTo)
 	if len(d.rows.Drains) == 0 && len(w.Rows.Drains) > 0 && !w.node.from.IsZero() {
 		return true
 	}
-	t.write(w, d)
+	t.applyDerivation(w, d)
 	return false
 }
 

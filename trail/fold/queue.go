@@ -41,8 +41,8 @@ type span struct {
 	open     bool
 }
 
-// join extends a span so that it has another in it.
-func (s *span) join(o span) {
+// includeSpan extends a span so that it has another in it.
+func (s *span) includeSpan(o span) {
 	switch {
 	case o.from.IsZero():
 		return
@@ -53,11 +53,11 @@ func (s *span) join(o span) {
 	if o.from.Before(s.from) {
 		s.from = o.from
 	}
-	s.open, s.to = s.open || o.open, latest(s.to, o.to)
+	s.open, s.to = s.open || o.open, maxTime(s.to, o.to)
 }
 
-// span returns when a migration held its slot; the zero span where it got none.
-func (q queued) span() span {
+// slotSpan returns when a migration held its slot; the zero span where it got none.
+func (q queued) slotSpan() span {
 	if !q.holds {
 		return span{}
 	}
@@ -72,9 +72,9 @@ func entryOf(m *trail.Migration) queued {
 	return q
 }
 
-// update takes the migrations of a VM that were derived in place of those in the rows of its window, but for rows that had ended before a time: these are frozen. It
+// updateMigrations takes the migrations of a VM that were derived in place of those in the rows of its window, but for rows that had ended before a time: these are frozen. It
 // returns the time in which slots were taken or freed.
-func (q *queue) update(w *Window, derived []trail.Migration, from time.Time) (changed span) {
+func (q *queue) updateMigrations(w *Window, derived []trail.Migration, from time.Time) (changed span) {
 	before, its := entriesOf(w.Rows.Migrations), q.of[w.Subject]
 	if its == nil {
 		its = map[string]queued{}
@@ -89,12 +89,12 @@ func (q *queue) update(w *Window, derived []trail.Migration, from time.Time) (ch
 		if its[uid] = e; known && was.sameSlot(e) {
 			continue
 		}
-		changed.join(was.span())
-		changed.join(e.span())
+		changed.includeSpan(was.slotSpan())
+		changed.includeSpan(e.slotSpan())
 	}
 	for uid, was := range before {
 		if _, kept := now[uid]; !kept && !was.endedBefore(from) {
-			changed.join(was.span())
+			changed.includeSpan(was.slotSpan())
 			delete(its, uid)
 		}
 	}
@@ -109,8 +109,8 @@ func entriesOf(migrations []trail.Migration) map[string]queued {
 	return out
 }
 
-// slots returns who held slots at some moment of some times.
-func (q *queue) slots(from, to []time.Time) []trail.Slot {
+// findSlots returns who held slots at some moment of some times.
+func (q *queue) findSlots(from, to []time.Time) []trail.Slot {
 	var out []trail.Slot
 	for _, its := range q.of {
 		for _, e := range its {
@@ -128,8 +128,8 @@ func (q *queue) slots(from, to []time.Time) []trail.Slot {
 	return out
 }
 
-// waiting returns the VMs with migrations that waited at some moment of a time.
-func (q *queue) waiting(s span) []trail.Subject {
+// findWaitingVMs returns the VMs with migrations that waited at some moment of a time.
+func (q *queue) findWaitingVMs(s span) []trail.Subject {
 	var out []trail.Subject
 	for vm, its := range q.of {
 		for _, e := range its {
@@ -175,8 +175,8 @@ const (
 	mostQueue = 5_000     // migrations that it knows before it is trimmed
 )
 
-// size returns how many migrations the queue knows.
-func (q *queue) size() int {
+// countMigrations returns how many migrations the queue knows.
+func (q *queue) countMigrations() int {
 	n := 0
 	for _, its := range q.of {
 		n += len(its)
@@ -184,11 +184,11 @@ func (q *queue) size() int {
 	return n
 }
 
-// trim forgets migrations that had finished long ago.
-func (q *queue) trim(now time.Time) {
+// dropFinished forgets migrations that had finished long ago.
+func (q *queue) dropFinished(now time.Time) {
 	from := now.Add(-keepQueue)
 	switch {
-	case q.size() <= mostQueue:
+	case q.countMigrations() <= mostQueue:
 		return
 	case !q.loaded:
 		*q = newQueue()

@@ -21,8 +21,8 @@ func TestSlotsOfLoadedRows(t *testing.T) {
 	}
 	q := newQueue()
 	w := &Window{Subject: trail.VMISubject("shop", "db"), Rows: trail.Derived{Migrations: []trail.Migration{migration(time.FixedZone("", 0))}}}
-	require.Equal(t, span{}, q.update(w, []trail.Migration{migration(time.UTC)}, time.Time{}))
+	require.Equal(t, span{}, q.updateMigrations(w, []trail.Migration{migration(time.UTC)}, time.Time{}))
 	later := migration(time.UTC)
 	later.FinishedAt = later.FinishedAt.Add(time.Second)
-	require.NotEqual(t, span{}, q.update(w, []trail.Migration{later}, time.Time{}), "it held its slot for longer")
+	require.NotEqual(t, span{}, q.updateMigrations(w, []trail.Migration{later}, time.Time{}), "it held its slot for longer")
 }

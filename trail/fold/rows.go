@@ -111,7 +111,7 @@ var (
 	}
 )
 
-func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+func maxTime(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
 // sums are digests of the rows of a subject as they are written, by table and key.
 type sums map[string]map[string]uint64
@@ -119,8 +119,8 @@ type sums map[string]map[string]uint64
 // seed is the same for all windows of a process; digests are not kept longer.
 var seed = maphash.MakeSeed()
 
-// sum returns a digest of a row as it is written: rows whose JSON is the same are the same.
-func sum(row any) (uint64, error) {
+// digestRow returns a digest of a row as it is written: rows whose JSON is the same are the same.
+func digestRow(row any) (uint64, error) {
 	text, err := json.Marshal(row)
 	return maphash.Bytes(seed, text), err
 }

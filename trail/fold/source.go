@@ -128,8 +128,8 @@ type Changes struct {
 	News     trail.News
 }
 
-// set notes a row as it stands now; the last time counts, as a subject may be derived several times in a Fold.
-func (c *Changes) set(table string, key RowKey, value any) {
+// setRow notes a row as it stands now; the last time counts, as a subject may be derived several times in a Fold.
+func (c *Changes) setRow(table string, key RowKey, value any) {
 	if c.Rows == nil {
 		c.Rows = map[string]map[RowKey]any{}
 	}
@@ -150,7 +150,7 @@ func (c *Changes) BySubject() []*Changes {
 	}
 	for table, rows := range c.Rows {
 		for key, value := range rows {
-			its(key.Subject).set(table, key, value)
+			its(key.Subject).setRow(table, key, value)
 		}
 	}
 	for s, at := range c.Due {

@@ -16,7 +16,7 @@ func (t *tick) deriveVMs(ctx context.Context, dirty dirtyMarks) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		windows, err := t.c.load(ctx, dirty.wants())
+		windows, err := t.c.loadWindows(ctx, dirty.listWants())
 		if err != nil {
 			return err
 		}
@@ -26,13 +26,13 @@ func (t *tick) deriveVMs(ctx context.Context, dirty dirtyMarks) error {
 		derived := make(map[*Window]*derivation, len(windows))
 		var slots span
 		for _, w := range windows {
-			d := t.derive(w)
+			d := t.deriveWindow(w)
 			if d == nil {
 				continue
 			}
 			derived[w] = d
 			if w.Subject.Kind == trail.SubjectVMI {
-				slots.join(t.c.queue.update(w, d.rows.Migrations, d.from))
+				slots.includeSpan(t.c.queue.updateMigrations(w, d.rows.Migrations, d.from))
 			}
 		}
 		if err := t.explainQueues(ctx, derived); err != nil {
@@ -40,10 +40,10 @@ func (t *tick) deriveVMs(ctx context.Context, dirty dirtyMarks) error {
 		}
 		for _, w := range windows {
 			if d := derived[w]; d != nil {
-				t.write(w, d)
+				t.applyDerivation(w, d)
 			}
 		}
-		dirty, err = t.waiting(ctx, slots, derived)
+		dirty, err = t.markWaitingVMs(ctx, slots, derived)
 		if err != nil {
 			return err
 		}
@@ -81,11 +81,11 @@ func (t *tick) loadAround(ctx context.Context, windows []*Window) error {
 			default:
 			}
 		}
-		if t.want(w, asks, &about) {
+		if t.addRequestWants(w, asks, &about) {
 			askers = append(askers, w)
 		}
 	}
-	if _, err := t.c.load(ctx, dirty.wants()); err != nil {
+	if _, err := t.c.loadWindows(ctx, dirty.listWants()); err != nil {
 		return err
 	}
 	if len(askers) == 0 {
@@ -111,13 +111,13 @@ func (t *tick) loadAround(ctx context.Context, windows []*Window) error {
 		}
 	}
 	for w, its := range heard {
-		w.hear(its)
+		w.addRequestFacts(its)
 	}
 	return nil
 }
 
-// want adds what the requests about a VM are about, as far as they are not in its window yet. It reports whether there was anything.
-func (t *tick) want(w *Window, migrations bool, about *Asked) bool {
+// addRequestWants adds what the requests about a VM are about, as far as they are not in its window yet. It reports whether there was anything.
+func (t *tick) addRequestWants(w *Window, migrations bool, about *Asked) bool {
 	any := false
 	for _, pod := range podsOf(w.Facts) {
 		if !w.knows[pod] {
@@ -184,15 +184,15 @@ func (t *tick) envOf(w *Window) *trail.Env {
 	return env
 }
 
-// derive derives one window; nil where it is left out, or where that fails, which is noted.
-func (t *tick) derive(w *Window) (d *derivation) {
+// deriveWindow derives one window; nil where it is left out, or where that fails, which is noted.
+func (t *tick) deriveWindow(w *Window) (d *derivation) {
 	if t.batch.LeftOut[w.Subject] {
 		return nil
 	}
-	d = &derivation{env: t.envOf(w), from: latest(w.RowsFrom, w.FrozenTo)}
+	d = &derivation{env: t.envOf(w), from: maxTime(w.RowsFrom, w.FrozenTo)}
 	defer func() {
 		if cause := recover(); cause != nil {
-			t.fail(w, fmt.Errorf("derive %s: panic: %v", w.Subject, cause))
+			t.markFailed(w, fmt.Errorf("derive %s: panic: %v", w.Subject, cause))
 			d = nil
 		}
 	}()
@@ -234,7 +234,7 @@ func (t *tick) explainQueues(ctx context.Context, derived map[*Window]*derivatio
 		}
 		queued[d] = waits{from, to}
 		for _, at := range from {
-			first = earlier(first, at)
+			first = minTime(first, at)
 		}
 	}
 	if len(queued) == 0 {
@@ -244,7 +244,7 @@ func (t *tick) explainQueues(ctx context.Context, derived map[*Window]*derivatio
 		return err
 	}
 	for d, its := range queued {
-		d.rows.ExplainQueue(t.c.queue.slots(its.from, its.to), d.env)
+		d.rows.ExplainQueue(t.c.queue.findSlots(its.from, its.to), d.env)
 	}
 	return nil
 }
@@ -260,23 +260,23 @@ func (w *Window) notFrozen(from time.Time) func(*trail.Migration) bool {
 	return func(m *trail.Migration) bool { return goesOn[m.UID] || !trail.EndedBefore(*m, from) }
 }
 
-// write compares what was derived with the rows of its window, and marks the nodes that the changes are about as dirty.
-func (t *tick) write(w *Window, d *derivation) {
-	was, is, err := t.changes.apply(w, d.rows, d.from, t.batch.Now, t.anew[w.Subject])
+// applyDerivation compares what was derived with the rows of its window, and marks the nodes that the changes are about as dirty.
+func (t *tick) applyDerivation(w *Window, d *derivation) {
+	was, is, err := t.changes.updateWindow(w, d.rows, d.from, t.batch.Now, t.anew[w.Subject])
 	if err != nil {
-		t.fail(w, err)
+		t.markFailed(w, err)
 		return
 	}
 	w.derived = t.c.fold
 	w.Due, t.changes.Due[w.Subject] = d.rows.NextAt, d.rows.NextAt
 	t.derived[w.Subject] = true
 	if w.Subject.Kind == trail.SubjectVMI {
-		t.touch(was.Around(), is.Around())
+		t.updateInputs(was.Around(), is.Around())
 	}
 }
 
-// waiting returns the VMs that waited while slots were taken or freed, but for those that were just derived.
-func (t *tick) waiting(ctx context.Context, slots span, derived map[*Window]*derivation) (dirtyMarks, error) {
+// markWaitingVMs returns the VMs that waited while slots were taken or freed, but for those that were just derived.
+func (t *tick) markWaitingVMs(ctx context.Context, slots span, derived map[*Window]*derivation) (dirtyMarks, error) {
 	if slots.from.IsZero() {
 		return nil, nil
 	}
@@ -284,17 +284,17 @@ func (t *tick) waiting(ctx context.Context, slots span, derived map[*Window]*der
 		return nil, err
 	}
 	out := dirtyMarks{}
-	for _, vm := range t.c.queue.waiting(slots) {
-		if w := t.c.windows[vm]; w != nil && derived[w] != nil && w.covers(slots.from) {
+	for _, vm := range t.c.queue.findWaitingVMs(slots) {
+		if w := t.c.windows[vm]; w != nil && derived[w] != nil && w.isCompleteSince(slots.from) {
 			continue
 		}
-		t.affect(vm, slots.from, out)
+		t.markOrDeferVM(vm, slots.from, out)
 	}
 	return out, nil
 }
 
-// fail leaves a subject out: its rows stay as they are.
-func (t *tick) fail(w *Window, err error) {
+// markFailed leaves a subject out: its rows stay as they are.
+func (t *tick) markFailed(w *Window, err error) {
 	t.changes.Failed[w.Subject] = err
 	t.derived[w.Subject] = false
 }
@@ -308,8 +308,8 @@ func (d dirtyMarks) add(s trail.Subject, since time.Time) {
 	}
 }
 
-// wants returns the marks in the order of their subjects.
-func (d dirtyMarks) wants() []Want {
+// listWants returns the marks in the order of their subjects.
+func (d dirtyMarks) listWants() []Want {
 	out := make([]Want, 0, len(d))
 	for s, since := range d {
 		out = append(out, Want{s, since})

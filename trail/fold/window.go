@@ -9,15 +9,15 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// covers reports whether a window is complete for changes since a time.
-func (w *Window) covers(since time.Time) bool { return !since.Before(w.Since) }
+// isCompleteSince reports whether a window is complete for changes since a time.
+func (w *Window) isCompleteSince(since time.Time) bool { return !since.Before(w.Since) }
 
-// before returns the earlier of a time and when something is due; zero is never due.
-func before(at, due time.Time) time.Time {
+// minDueTime returns the earlier of a time and when something is due; zero is never due.
+func minDueTime(at, due time.Time) time.Time {
 	if due.IsZero() {
 		return at
 	}
-	return earlier(at, due)
+	return minTime(at, due)
 }
 
 // add appends those of some facts that are not there yet, and returns them.
@@ -43,8 +43,8 @@ func (w *Window) factsSince(at time.Time) []trail.Fact {
 	return out
 }
 
-// hear appends requests about the pods and migrations of a VM, each once.
-func (w *Window) hear(facts []trail.Fact) {
+// addRequestFacts appends requests about the pods and migrations of a VM, each once.
+func (w *Window) addRequestFacts(facts []trail.Fact) {
 	for i := range facts {
 		if !slices.ContainsFunc(w.asked, func(f trail.Fact) bool { return f.ID == facts[i].ID }) {
 			w.asked = append(w.asked, facts[i])
@@ -56,26 +56,26 @@ func (w *Window) hear(facts []trail.Fact) {
 // newWindow returns the window of a subject of which nothing is known.
 func newWindow(of trail.Subject, frozenTo time.Time) *Window {
 	w := &Window{Subject: of, FrozenTo: frozenTo, Frozen: map[trail.Bounce]int{}, sums: sums{}}
-	w.forget()
+	w.dropRequests()
 	return w
 }
 
-// forget drops the requests about a VM: they are asked for again.
-func (w *Window) forget() {
+// dropRequests drops the requests about a VM: they are asked for again.
+func (w *Window) dropRequests() {
 	w.asked, w.knows, w.seen = nil, map[trail.Subject]bool{}, map[string]bool{}
 }
 
 // rowShare is about how many bytes a row takes in memory.
 const rowShare = 512
 
-// loaded prepares a window that a Source returned.
-func (w *Window) loaded() error {
+// initLoaded prepares a window that a Source returned.
+func (w *Window) initLoaded() error {
 	w.size = 0
 	w.Facts = slices.Clip(slices.Clone(w.Facts))
 	for i := range w.Facts {
 		w.size += w.Facts[i].Size()
 	}
-	w.forget()
+	w.dropRequests()
 	var err error
 	w.sums, err = sumsOf(&w.Rows)
 	for _, of := range w.sums {
@@ -89,28 +89,28 @@ func (w *Window) loaded() error {
 func sumsOf(d *trail.Derived) (sums, error) {
 	var c Changes
 	w := Window{sums: sums{}}
-	_, _, err := c.apply(&w, *d, time.Time{}, time.Time{}, true)
+	_, _, err := c.updateWindow(&w, *d, time.Time{}, time.Time{}, true)
 	return w.sums, err
 }
 
-// outgrown reports whether a window has so much more in it than when it was loaded that it is worth loading it again, as most of what it
+// isOutgrown reports whether a window has so much more in it than when it was loaded that it is worth loading it again, as most of what it
 // holds has ended by now.
-func (w *Window) outgrown() bool {
+func (w *Window) isOutgrown() bool {
 	const worthwhile = 256 << 10
 	return w.size > 2*w.read+worthwhile
 }
 
-// load brings windows into memory, complete for changes since the times wanted, and returns them in the order in which they are wanted.
-func (c *Cluster) load(ctx context.Context, wants []Want) ([]*Window, error) {
+// loadWindows brings windows into memory, complete for changes since the times wanted, and returns them in the order in which they are wanted.
+func (c *Cluster) loadWindows(ctx context.Context, wants []Want) ([]*Window, error) {
 	var missing []Want
 	tooShort := false
 	for _, want := range wants {
 		w := c.windows[want.Subject]
 		if w != nil {
-			want.Since = before(want.Since, w.Due)
+			want.Since = minDueTime(want.Since, w.Due)
 		}
 		switch {
-		case w != nil && w.covers(want.Since):
+		case w != nil && w.isCompleteSince(want.Since):
 		case w != nil && w.derived == c.fold: // the Source has its rows from before
 			c.deeper[want.Subject], tooShort = want.Since, true
 		default:
@@ -129,7 +129,7 @@ func (c *Cluster) load(ctx context.Context, wants []Want) ([]*Window, error) {
 			return nil, err
 		}
 		for _, w := range windows {
-			if err := w.loaded(); err != nil {
+			if err := w.initLoaded(); err != nil {
 				return nil, err
 			}
 			c.windows[w.Subject] = w
@@ -144,12 +144,12 @@ func (c *Cluster) load(ctx context.Context, wants []Want) ([]*Window, error) {
 	return out, nil
 }
 
-// evict drops the windows that were used longest ago until what is left takes no more than the bound, and those that have outgrown themselves.
-func (c *Cluster) evict() {
+// evictWindows drops the windows that were used longest ago until what is left takes no more than the bound, and those that have outgrown themselves.
+func (c *Cluster) evictWindows() {
 	var order []*Window
 	total := 0
 	for s, w := range c.windows {
-		if w.outgrown() {
+		if w.isOutgrown() {
 			delete(c.windows, s)
 			continue
 		}

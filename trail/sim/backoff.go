@@ -39,18 +39,18 @@ func (m *migration) heldUntil() time.Time {
 	return last.Add(wait)
 }
 
-// collect deletes the oldest finished VMIMs of a VMI beyond those that are kept; since v1.9 their dead pods as well.
+// collectGarbage deletes the oldest finished VMIMs of a VMI beyond those that are kept; since v1.9 their dead pods as well.
 //
 // Source: kubevirt pkg/virt-controller/watch/migration/migration.go, garbageCollectFinalizedMigrations.
-func (c *cluster) collect(v *vmi) {
+func (c *cluster) collectGarbage(v *vmi) {
 	var final []*migration
 	for _, m := range v.migrations {
-		if m.final() {
+		if m.hasFinished() {
 			final = append(final, m)
 		}
 	}
 	for ; len(final) > keptMigrations; final = final[1:] {
-		c.remove(final[0])
+		c.deleteMigration(final[0])
 		if c.release.short && final[0].target != nil && final[0].phase == "Failed" {
 			c.deletePod(final[0].target)
 		}

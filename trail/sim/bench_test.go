@@ -20,14 +20,14 @@ func BenchmarkDetector(b *testing.B) {
 	for b.Loop() {
 		l := newLive()
 		for _, o := range r.Observations {
-			l.see(o)
+			l.addObservation(o)
 		}
 		n := float64(len(r.Observations))
 		b.ReportMetric(float64(l.observing.Nanoseconds())/n, "observe-ns/observation")
 		b.ReportMetric(float64(l.deriving.Nanoseconds())/n, "vms-ns/observation")
 		b.ReportMetric(float64(l.detecting.Nanoseconds())/n, "detector-ns/observation")
 		b.ReportMetric(float64(l.detecting.Nanoseconds())/float64(l.detections), "ns/detection")
-		b.ReportMetric(float64(l.loops()), "loops")
+		b.ReportMetric(float64(l.countLoops()), "loops")
 		b.ReportMetric(n, "observations")
 	}
 }
@@ -38,7 +38,7 @@ func BenchmarkDeriveAll(b *testing.B) {
 	facts := factsOf(r)
 	b.ReportAllocs()
 	for b.Loop() {
-		derive(facts, r.End)
+		deriveLoops(facts, r.End)
 	}
 	b.ReportMetric(float64(len(facts))*float64(b.N)/b.Elapsed().Seconds(), "facts/s")
 }
@@ -64,7 +64,7 @@ func newLive() *live {
 	}
 }
 
-func (l *live) loops() int {
+func (l *live) countLoops() int {
 	n := 0
 	for _, d := range l.nodes {
 		n += len(d.Loops)
@@ -72,7 +72,7 @@ func (l *live) loops() int {
 	return n
 }
 
-func (l *live) see(o tracker.Observation) {
+func (l *live) addObservation(o tracker.Observation) {
 	began := time.Now()
 	facts := l.tracker.Observe(o)
 	l.observing += time.Since(began)
@@ -93,14 +93,14 @@ func (l *live) see(o tracker.Observation) {
 		}
 	}
 	for vm := range dirty {
-		for node := range l.derive(vm) {
-			l.detect(node)
+		for node := range l.deriveVM(vm) {
+			l.deriveNode(node)
 		}
 	}
 }
 
-// derive derives a VM and returns the nodes whose rows that changes.
-func (l *live) derive(vm trail.Subject) map[string]bool {
+// deriveVM derives a VM and returns the nodes whose rows that changes.
+func (l *live) deriveVM(vm trail.Subject) map[string]bool {
 	began := time.Now()
 	defer func() { l.deriving += time.Since(began) }()
 	own := l.facts[vm]
@@ -125,8 +125,8 @@ func (l *live) derive(vm trail.Subject) map[string]bool {
 	return changed
 }
 
-// detect derives a node of the rows of the VMs that touch it.
-func (l *live) detect(name string) {
+// deriveNode derives a node of the rows of the VMs that touch it.
+func (l *live) deriveNode(name string) {
 	node := trail.Subject{Kind: trail.SubjectNode, Name: name}
 	env := trail.NewEnv(slices.Concat(l.facts[trail.Subject{Kind: trail.SubjectConfig, Name: string(trail.ObjectPolicy)}],
 		l.facts[trail.Subject{Kind: trail.SubjectConfig, Name: string(trail.ObjectKubeVirt)}]))

@@ -10,7 +10,7 @@ func Big(seed uint64) Run {
 		nodes: 200, vms: 10_000, hours: time.Hour, natural: true, flaky: 0.03, policySeen: true, auditDelay: 2 * time.Second,
 		loops: 20, misses: 20, userEvery: 20 * time.Second, restartEvery: 20 * time.Second, statusEvery: time.Hour / (10_000 * 60),
 	}
-	c := assemble(d, o, v190)
+	c := assembleCluster(d, o, v190)
 	c.descheduler.total, c.descheduler.gate = 0, true // no limit of the cluster keeps a plot waiting
-	return c.play(seed)
+	return c.runToEnd(seed)
 }

@@ -20,11 +20,11 @@ type moment struct {
 	do    func()
 }
 
-// after asks for something to be done when the time has passed.
-func (c *clock) after(d time.Duration, do func()) { c.at(c.now.Add(d), do) }
+// scheduleAfter asks for something to be done when the time has passed.
+func (c *clock) scheduleAfter(d time.Duration, do func()) { c.scheduleAt(c.now.Add(d), do) }
 
-// at asks for something to be done at a time; one that is over means now.
-func (c *clock) at(when time.Time, do func()) {
+// scheduleAt asks for something to be done at a time; one that is over means now.
+func (c *clock) scheduleAt(when time.Time, do func()) {
 	if when.Before(c.now) {
 		when = c.now
 	}
@@ -32,8 +32,8 @@ func (c *clock) at(when time.Time, do func()) {
 	heap.Push(&c.queue, moment{when, c.asked, do})
 }
 
-// run does what is due until a time, inclusive, and leaves the rest undone.
-func (c *clock) run(until time.Time) {
+// runUntil does what is due until a time, inclusive, and leaves the rest undone.
+func (c *clock) runUntil(until time.Time) {
 	for len(c.queue) > 0 && !c.queue[0].at.After(until) {
 		m := heap.Pop(&c.queue).(moment)
 		c.now = m.at
@@ -71,24 +71,24 @@ func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 0x657669
 // chance is true in that share of the cases.
 func (d dice) chance(share float64) bool { return d.Float64() < share }
 
-// between returns a duration from lo, inclusive, to hi, exclusive.
-func (d dice) between(lo, hi time.Duration) time.Duration {
+// pickDuration returns a duration from lo, inclusive, to hi, exclusive.
+func (d dice) pickDuration(lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(d.Int64N(int64(hi-lo)))
 }
 
-// from returns a number from lo to hi, both inclusive.
-func (d dice) from(lo, hi int) int { return lo + d.IntN(hi-lo+1) }
+// pickInt returns a number from lo to hi, both inclusive.
+func (d dice) pickInt(lo, hi int) int { return lo + d.IntN(hi-lo+1) }
 
-// pick returns one of the choices.
-func pick[T any](d dice, choices ...T) T { return choices[d.IntN(len(choices))] }
+// pickOne returns one of the choices.
+func pickOne[T any](d dice, choices ...T) T { return choices[d.IntN(len(choices))] }
 
 // letters that Kubernetes uses for generated names.
 //
 // Source: kubernetes staging/src/k8s.io/apimachinery/pkg/util/rand/rand.go.
 const letters = "bcdfghjklmnpqrstvwxz2456789"
 
-// suffix returns the five letters that end a generated name.
-func (d dice) suffix() string {
+// newSuffix returns the five letters that end a generated name.
+func (d dice) newSuffix() string {
 	var b [5]byte
 	for i := range b {
 		b[i] = letters[d.IntN(len(letters))]

@@ -44,14 +44,14 @@ type heat struct {
 	acts     int // after so many acts it is over; negative: not before its time
 }
 
-// hot reports whether a node is over the target. Without the gate the descheduler evicts all of a hot node, which makes
+// isHot reports whether a node is over the target. Without the gate the descheduler evicts all of a hot node, which makes
 // the next one hot, without end: there only plots make heat.
-func (c *cluster) hot(n *node) bool {
-	return n.heated(c.clock.now) || c.options.natural && c.descheduler.gate && n.load > c.tooMuch()
+func (c *cluster) isHot(n *node) bool {
+	return n.isHeated(c.clock.now) || c.options.natural && c.descheduler.gate && n.load > c.tooMuch()
 }
 
-// heated reports whether a plot keeps the node over the target.
-func (n *node) heated(now time.Time) bool { return n.heatAt(now) != nil }
+// isHeated reports whether a plot keeps the node over the target.
+func (n *node) isHeated(now time.Time) bool { return n.heatAt(now) != nil }
 
 func (n *node) heatAt(now time.Time) *heat {
 	for _, h := range n.heat {
@@ -84,8 +84,8 @@ type vm struct {
 	vmi             *vmi
 }
 
-// node finds a node by its name, nil where there is none.
-func (c *cluster) node(name string) *node {
+// findNode finds a node by its name, nil where there is none.
+func (c *cluster) findNode(name string) *node {
 	for _, n := range c.nodes {
 		if n.meta.Name == name {
 			return n
@@ -94,28 +94,28 @@ func (c *cluster) node(name string) *node {
 	return nil
 }
 
-// settle takes the guest to a node, or off all nodes if the name is empty.
-func (c *cluster) settle(v *vmi, name string) {
-	if old := c.node(v.node); old != nil {
+// placeGuest takes the guest to a node, or off all nodes if the name is empty.
+func (c *cluster) placeGuest(v *vmi, name string) {
+	if old := c.findNode(v.node); old != nil {
 		old.load -= v.vm.load
 		old.guests = slices.DeleteFunc(old.guests, func(g *vm) bool { return g == v.vm })
 	}
 	v.node = name
-	if n := c.node(name); n != nil {
+	if n := c.findNode(name); n != nil {
 		n.load += v.vm.load
 		n.guests = append(n.guests, v.vm)
 	}
 }
 
-// schedule finds a node for a pod other than the one named: of two tries the less loaded one, so that it is a hot node
+// chooseNode finds a node for a pod other than the one named: of two tries the less loaded one, so that it is a hot node
 // now and then, as with the real scheduler, which knows requests but no load. Nodes that a plot heats are the last
 // resort, as the plot would never end. Nil where no node is left.
-func (c *cluster) schedule(not string) *node {
+func (c *cluster) chooseNode(not string) *node {
 	var fit, hot []*node
 	for _, n := range c.nodes {
 		switch {
 		case n.cordoned || n.meta.Name == not:
-		case n.heated(c.clock.now):
+		case n.isHeated(c.clock.now):
 			hot = append(hot, n)
 		default:
 			fit = append(fit, n)
@@ -127,16 +127,16 @@ func (c *cluster) schedule(not string) *node {
 	if len(fit) == 0 {
 		return nil
 	}
-	a, b := pick(c.dice, fit...), pick(c.dice, fit...)
+	a, b := pickOne(c.dice, fit...), pickOne(c.dice, fit...)
 	if b.load < a.load {
 		return b
 	}
 	return a
 }
 
-// unclear reports whether an act on the node now could not be ordered against what happened there: the times of phases
+// isOrderUnclear reports whether an act on the node now could not be ordered against what happened there: the times of phases
 // have a resolution of 1 s, two watches no common order, and a limit of 30 or 60 min must not be met by chance.
-func (c *cluster) unclear(n *node) bool {
+func (c *cluster) isOrderUnclear(n *node) bool {
 	const apart = 3 * time.Second
 	now := c.clock.now
 	near := func(at time.Time) bool { return now.Sub(at).Abs() < apart }
@@ -151,13 +151,13 @@ func (c *cluster) unclear(n *node) bool {
 	return false
 }
 
-// clear does something that must be ordered against the descheduler's acts on a node, once 2 s have passed since the
+// runAfterActs does something that must be ordered against the descheduler's acts on a node, once 2 s have passed since the
 // last of them.
-func (c *cluster) clear(name string, do func()) {
+func (c *cluster) runAfterActs(name string, do func()) {
 	const apart = 2 * time.Second
-	n := c.node(name)
+	n := c.findNode(name)
 	if n != nil && c.clock.now.Sub(n.acted) < apart {
-		c.clock.at(n.acted.Add(apart+c.dice.between(0, time.Second)), func() { c.clear(name, do) })
+		c.clock.scheduleAt(n.acted.Add(apart+c.dice.pickDuration(0, time.Second)), func() { c.runAfterActs(name, do) })
 		return
 	}
 	if n != nil {
@@ -166,11 +166,11 @@ func (c *cluster) clear(name string, do func()) {
 	do()
 }
 
-// build makes nodes and VMs and shows them as the first lists do.
-func (c *cluster) build() {
+// createNodesAndVMs makes nodes and VMs and shows them as the first lists do.
+func (c *cluster) createNodesAndVMs() {
 	for i := range c.options.nodes {
 		name := fmt.Sprintf("worker-%d", i+1)
-		n := &node{meta: tracker.Meta{UID: c.nextUID("node"), Name: name, CreatedAt: second(c.clock.now.Add(-1000 * time.Hour))}}
+		n := &node{meta: tracker.Meta{UID: c.nextUID("node"), Name: name, CreatedAt: truncateToSecond(c.clock.now.Add(-1000 * time.Hour))}}
 		c.nodes = append(c.nodes, n)
 		c.listNode(n)
 	}
@@ -180,14 +180,14 @@ func (c *cluster) build() {
 	}
 	for i := range c.options.vms {
 		v := &vm{
-			namespace: pick(c.dice, namespaces...), name: fmt.Sprintf("vm-%d", i+1), migratable: !c.dice.chance(0.04),
+			namespace: pickOne(c.dice, namespaces...), name: fmt.Sprintf("vm-%d", i+1), migratable: !c.dice.chance(0.04),
 			strategy: c.anyStrategy(), load: 0.5 + 1.5*c.dice.Float64(),
 		}
 		c.vms = append(c.vms, v)
-		c.found(v, c.nodes[c.dice.IntN(len(c.nodes))])
+		c.addRunningVM(v, c.nodes[c.dice.IntN(len(c.nodes))])
 	}
 	c.closeLists()
-	c.tellSettings()
+	c.recordSettings()
 }
 
 // anyStrategy returns an eviction strategy, in 46 of 50 cases the usual one.
@@ -218,22 +218,22 @@ func (c *cluster) closeLists() {
 		add(trail.ObjectPod, v.vmi.pod.meta.UID)
 	}
 	for _, kind := range []trail.ObjectKind{trail.ObjectNode, trail.ObjectPod, trail.ObjectVMI, trail.ObjectMigration} {
-		c.tell(c.clock.now, tracker.ListObservation{
+		c.recordSight(c.clock.now, tracker.ListObservation{
 			Seen: tracker.Seen{At: c.clock.now, Listed: true}, Kind: kind, ResourceVersion: c.nextVersion(), Present: present[kind],
 		})
 	}
 }
 
 func (c *cluster) listNode(n *node) {
-	seen, meta := c.listed(&n.meta)
-	c.tell(seen.At, tracker.NodeObservation{Seen: seen, Meta: meta})
+	seen, meta := c.listObject(&n.meta)
+	c.recordSight(seen.At, tracker.NodeObservation{Seen: seen, Meta: meta})
 }
 
 func (c *cluster) nodeChanged(n *node) {
-	seen, meta := c.changed(trail.ObjectNode, &n.meta, false)
+	seen, meta := c.updateObject(trail.ObjectNode, &n.meta, false)
 	o := tracker.NodeObservation{Seen: seen, Meta: meta, Unschedulable: n.cordoned}
 	if n.cordoned {
 		o.Taints = []tracker.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: trail.EffectNoSchedule}}
 	}
-	c.tell(seen.At, o)
+	c.recordSight(seen.At, o)
 }

@@ -21,7 +21,7 @@ func (r Run) Cut() Run {
 	cuts := cutsOf(d, r.Start, r.End)
 	var out []sight
 	for _, k := range watched {
-		out = append(out, through(r.Observations, k.kind, k.source, cuts)...)
+		out = append(out, cutWatch(r.Observations, k.kind, k.source, cuts)...)
 	}
 	for _, o := range r.Observations {
 		if kind, at := kindOf(o); kind == "" {
@@ -29,7 +29,7 @@ func (r Run) Cut() Run {
 		}
 	}
 	w := watcher{seen: out}
-	r.Observations = w.observations()
+	r.Observations = w.listObservations()
 	return r
 }
 
@@ -54,16 +54,16 @@ type cut struct {
 // cutsOf breaks something every few minutes, one thing after another: far more often than a cluster does.
 func cutsOf(d dice, start, end time.Time) []cut {
 	var out []cut
-	at := start.Add(d.between(time.Minute, 5*time.Minute))
-	for ; at.Before(end.Add(-2 * time.Minute)); at = at.Add(d.between(70*time.Second, 6*time.Minute)) {
-		kind := pick(d, "", watched[d.IntN(len(watched))].kind)
-		out = append(out, cut{kind, at, at.Add(d.between(5*time.Second, longestCut))})
+	at := start.Add(d.pickDuration(time.Minute, 5*time.Minute))
+	for ; at.Before(end.Add(-2 * time.Minute)); at = at.Add(d.pickDuration(70*time.Second, 6*time.Minute)) {
+		kind := pickOne(d, "", watched[d.IntN(len(watched))].kind)
+		out = append(out, cut{kind, at, at.Add(d.pickDuration(5*time.Second, longestCut))})
 	}
 	return out
 }
 
-// through returns what one watch tells: all that happens while it is whole, and a list after each cut.
-func through(all []tracker.Observation, kind trail.ObjectKind, source string, cuts []cut) []sight {
+// cutWatch returns what one watch tells: all that happens while it is whole, and a list after each cut.
+func cutWatch(all []tracker.Observation, kind trail.ObjectKind, source string, cuts []cut) []sight {
 	var out []sight
 	is := map[string]tracker.Observation{} // the objects that exist, as they are
 	version := ""
@@ -79,13 +79,13 @@ func through(all []tracker.Observation, kind trail.ObjectKind, source string, cu
 			continue
 		}
 		for skip(); next < len(cuts) && !at.Before(cuts[next].to); skip() {
-			out = append(out, relist(is, kind, source, version, cuts[next])...)
+			out = append(out, buildRelist(is, kind, source, version, cuts[next])...)
 			next++
 		}
 		if next >= len(cuts) || at.Before(cuts[next].from) {
 			out = append(out, sight{at, o})
 		}
-		if _, seen, meta, ok := object(o); ok {
+		if _, seen, meta, ok := describeObject(o); ok {
 			version = meta.ResourceVersion
 			is[meta.UID] = o
 			if seen.Gone {
@@ -94,14 +94,14 @@ func through(all []tracker.Observation, kind trail.ObjectKind, source string, cu
 		}
 	}
 	for skip(); next < len(cuts); skip() {
-		out = append(out, relist(is, kind, source, version, cuts[next])...)
+		out = append(out, buildRelist(is, kind, source, version, cuts[next])...)
 		next++
 	}
 	return out
 }
 
-// relist is what a collector takes after a cut: the gap, every object that exists, and the end of the list.
-func relist(is map[string]tracker.Observation, kind trail.ObjectKind, source, version string, c cut) []sight {
+// buildRelist is what a collector takes after a cut: the gap, every object that exists, and the end of the list.
+func buildRelist(is map[string]tracker.Observation, kind trail.ObjectKind, source, version string, c cut) []sight {
 	seen := tracker.Seen{At: c.to, Listed: true}
 	out := []sight{{c.to, tracker.GapObservation{Seen: tracker.Seen{At: c.to}, GapReport: trail.GapReport{
 		Source: source, Key: strconv.FormatInt(c.from.UnixNano(), 10), OpenedAt: c.from, ClosedAt: c.to, Cause: trail.ReasonRelisted,
@@ -127,8 +127,8 @@ func relist(is map[string]tracker.Observation, kind trail.ObjectKind, source, ve
 	return append(out, sight{c.to, tracker.ListObservation{Seen: seen, Kind: kind, ResourceVersion: version, Present: present}})
 }
 
-// object returns what the observations of objects have in common.
-func object(o tracker.Observation) (trail.ObjectKind, tracker.Seen, tracker.Meta, bool) {
+// describeObject returns what the observations of objects have in common.
+func describeObject(o tracker.Observation) (trail.ObjectKind, tracker.Seen, tracker.Meta, bool) {
 	switch o := o.(type) {
 	case tracker.VMIObservation:
 		return trail.ObjectVMI, o.Seen, o.Meta, true
@@ -155,6 +155,6 @@ func kindOf(o tracker.Observation) (trail.ObjectKind, time.Time) {
 	case tracker.PolicyObservation:
 		return "", x.At
 	}
-	kind, seen, _, _ := object(o)
+	kind, seen, _, _ := describeObject(o)
 	return kind, seen.At
 }

@@ -37,17 +37,17 @@ const (
 
 func newDescheduler(c *cluster) *descheduler {
 	d := &descheduler{
-		c: c, interval: c.dice.between(10*time.Second, 60*time.Second).Round(5 * time.Second), perNode: c.dice.from(1, 5),
+		c: c, interval: c.dice.pickDuration(10*time.Second, 60*time.Second).Round(5 * time.Second), perNode: c.dice.pickInt(1, 5),
 		gate: !c.dice.chance(0.15), cache: map[string]*entry{},
 	}
 	if c.dice.chance(0.5) {
-		d.total = d.perNode + c.dice.from(1, 5)
+		d.total = d.perNode + c.dice.pickInt(1, 5)
 	}
 	return d
 }
 
-// settings are what a collector reads out of the policy: the limits, but not the gate, which is a flag of the process.
-func (d *descheduler) settings() *trail.DeschedulerSettings {
+// buildSettings are what a collector reads out of the policy: the limits, but not the gate, which is a flag of the process.
+func (d *descheduler) buildSettings() *trail.DeschedulerSettings {
 	perNode, total := int64(d.perNode), int64(d.total)
 	s := &trail.DeschedulerSettings{LimitPerNode: &perNode}
 	if total > 0 {
@@ -56,13 +56,13 @@ func (d *descheduler) settings() *trail.DeschedulerSettings {
 	return s
 }
 
-// policy returns the policy file that says so.
-func (d *descheduler) policy() string {
+// renderPolicy returns the policy file that says so.
+func (d *descheduler) renderPolicy() string {
 	return fmt.Sprintf("apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\nmaxNoOfPodsToEvictPerNode: %d\n", d.perNode)
 }
 
-// caller is how the descheduler's requests look in the audit log.
-func (d *descheduler) caller() caller {
+// newCaller is how the descheduler's requests look in the audit log.
+func (d *descheduler) newCaller() caller {
 	return caller{
 		user:  "system:serviceaccount:openshift-kube-descheduler-operator:openshift-descheduler-operand",
 		agent: "descheduler/v0.0.0 (linux/amd64) kubernetes/$Format/descheduler",
@@ -70,19 +70,19 @@ func (d *descheduler) caller() caller {
 	}
 }
 
-// begin starts cycles and sweeps.
-func (d *descheduler) begin() {
-	d.c.clock.after(d.c.dice.between(time.Second, d.interval), d.cycle)
-	d.c.clock.after(sweepEvery, d.sweep)
+// startCycles starts cycles and sweeps.
+func (d *descheduler) startCycles() {
+	d.c.clock.scheduleAfter(d.c.dice.pickDuration(time.Second, d.interval), d.runCycle)
+	d.c.clock.scheduleAfter(sweepEvery, d.sweepCache)
 }
 
-// cycle relieves every node over the target. Its limits do not count what went before, but for what is in the cache.
-func (d *descheduler) cycle() {
-	d.c.clock.after(d.interval, d.cycle)
+// runCycle relieves every node over the target. Its limits do not count what went before, but for what is in the cache.
+func (d *descheduler) runCycle() {
+	d.c.clock.scheduleAfter(d.interval, d.runCycle)
 	for i, n := range d.c.nodes {
-		if d.c.hot(n) {
-			d.c.clock.after(time.Duration(i)*130*time.Millisecond, func() {
-				d.relieve(&visit{node: n, pods: d.candidates(n), load: n.load, heated: n.heated(d.c.clock.now)})
+		if d.c.isHot(n) {
+			d.c.clock.scheduleAfter(time.Duration(i)*130*time.Millisecond, func() {
+				d.relieveNode(&visit{node: n, pods: d.listCandidates(n), load: n.load, heated: n.isHeated(d.c.clock.now)})
 			})
 		}
 	}
@@ -98,77 +98,77 @@ type visit struct {
 	evicted int  // that really went at once
 }
 
-// candidates returns the launcher pods that run on a node, in any order: it differs between cycles.
-func (d *descheduler) candidates(n *node) []*pod {
+// listCandidates returns the launcher pods that run on a node, in any order: it differs between cycles.
+func (d *descheduler) listCandidates(n *node) []*pod {
 	pods := slices.DeleteFunc(d.c.podsOn(n), func(p *pod) bool { return p.vmi.vm.optedOut || p.phase != "Running" })
 	d.c.dice.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 	return pods
 }
 
-// relieve tries one pod after another until the node is balanced, a limit is reached or no pod is left.
-func (d *descheduler) relieve(v *visit) {
-	if len(v.pods) == 0 || !v.heated && v.load <= d.c.tooMuch() || v.heated && !v.node.heated(d.c.clock.now) || d.c.unclear(v.node) {
+// relieveNode tries one pod after another until the node is balanced, a limit is reached or no pod is left.
+func (d *descheduler) relieveNode(v *visit) {
+	if len(v.pods) == 0 || !v.heated && v.load <= d.c.tooMuch() || v.heated && !v.node.isHeated(d.c.clock.now) || d.c.isOrderUnclear(v.node) {
 		return
 	}
 	p := v.pods[0]
 	v.pods = v.pods[1:]
-	if p.ended() || p.vmi.over || p.vmi.phase != "Running" {
-		d.relieve(v)
+	if p.hasEnded() || p.vmi.over || p.vmi.phase != "Running" {
+		d.relieveNode(v)
 		return
 	}
-	if d.try(v, p) {
-		d.c.clock.after(d.c.dice.between(30*time.Millisecond, 70*time.Millisecond), func() { d.relieve(v) })
+	if d.tryEviction(v, p) {
+		d.c.clock.scheduleAfter(d.c.dice.pickDuration(30*time.Millisecond, 70*time.Millisecond), func() { d.relieveNode(v) })
 	}
 }
 
-// try asks for one eviction, and reports whether to go on with the node.
-func (d *descheduler) try(v *visit, p *pod) bool {
+// tryEviction asks for one eviction, and reports whether to go on with the node.
+func (d *descheduler) tryEviction(v *visit, p *pod) bool {
 	if d.gate {
 		if _, requested := d.cache[p.meta.UID]; requested {
-			return d.taken(v, p) // "Eviction in background already requested (ignoring)", and counted as an eviction
+			return d.countEviction(v, p) // "Eviction in background already requested (ignoring)", and counted as an eviction
 		}
 		inNode, inAll := d.inFlight(v.node.meta.Name)
 		if inNode+v.evicted+1 > d.perNode || d.total > 0 && inAll+v.evicted+1 > d.total {
 			return false
 		}
 	}
-	switch d.ask(p) {
+	switch d.requestEviction(p) {
 	case trail.AnswerAllowed:
 		v.evicted++
-		return d.taken(v, p)
+		return d.countEviction(v, p)
 	case trail.AnswerMarked, trail.AnswerAlreadyMarked:
 		if !d.gate { // every 429 is a failed eviction: on to the next VM, whatever the limits say
 			return true
 		}
-		d.assume(p)
+		d.assumeEvicted(p)
 		if d.accepted != nil {
 			d.accepted(v.node)
 		}
-		return d.taken(v, p)
+		return d.countEviction(v, p)
 	default:
 		return true
 	}
 }
 
-// taken counts a pod against the node's limit in this cycle, and its load as gone.
-func (d *descheduler) taken(v *visit, p *pod) bool {
+// countEviction counts a pod against the node's limit in this cycle, and its load as gone.
+func (d *descheduler) countEviction(v *visit, p *pod) bool {
 	v.taken++
 	v.load -= p.vmi.vm.load
 	return v.taken < d.perNode
 }
 
-// ask sends the request, and lets the truth know of it.
-func (d *descheduler) ask(p *pod) trail.RequestAnswer {
+// requestEviction sends the request, and lets the truth know of it.
+func (d *descheduler) requestEviction(p *pod) trail.RequestAnswer {
 	inherited := p.vmi.source != ""
-	answer := d.c.evict(p, d.caller())
+	answer := d.c.evictPod(p, d.newCaller())
 	if answer == trail.AnswerMarked || answer == trail.AnswerAlreadyMarked {
-		d.c.act(d.c.node(p.node), p.vmi, answer, inherited)
+		d.c.recordAct(d.c.findNode(p.node), p.vmi, answer, inherited)
 	}
 	return answer
 }
 
-// assume remembers an eviction that was taken on. The flag is never cleared by seeing the annotation.
-func (d *descheduler) assume(p *pod) {
+// assumeEvicted remembers an eviction that was taken on. The flag is never cleared by seeing the annotation.
+func (d *descheduler) assumeEvicted(p *pod) {
 	e := d.cache[p.meta.UID]
 	if e == nil {
 		e = &entry{pod: p}
@@ -177,15 +177,15 @@ func (d *descheduler) assume(p *pod) {
 	e.assumed, e.at, e.seen = true, d.c.clock.now, e.seen || p.annotated != ""
 }
 
-// informed is the descheduler's pod informer: an entry goes with the pod or with its annotation, and comes, never to
+// handlePodUpdate is the descheduler's pod informer: an entry goes with the pod or with its annotation, and comes, never to
 // expire, with any update of a pod that has the annotation.
-func (d *descheduler) informed(p *pod) {
+func (d *descheduler) handlePodUpdate(p *pod) {
 	if !d.gate {
 		return
 	}
 	e := d.cache[p.meta.UID]
 	switch {
-	case p.ended(), e != nil && e.seen && p.annotated == "":
+	case p.hasEnded(), e != nil && e.seen && p.annotated == "":
 		delete(d.cache, p.meta.UID)
 	case e != nil:
 		e.seen = e.seen || p.annotated != ""
@@ -194,9 +194,9 @@ func (d *descheduler) informed(p *pod) {
 	}
 }
 
-// sweep forgets assumed evictions that are too old, also those that go on.
-func (d *descheduler) sweep() {
-	d.c.clock.after(sweepEvery, d.sweep)
+// sweepCache forgets assumed evictions that are too old, also those that go on.
+func (d *descheduler) sweepCache() {
+	d.c.clock.scheduleAfter(sweepEvery, d.sweepCache)
 	for uid, e := range d.cache {
 		if e.assumed && d.c.clock.now.Sub(e.at) > assumedFor {
 			delete(d.cache, uid)

@@ -6,8 +6,8 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// derive derives everything, and returns the loops that the detector finds.
-func derive(facts []trail.Fact, now time.Time) (map[trail.Subject]trail.Derived, []found) {
+// deriveLoops derives everything, and returns the loops that the detector finds.
+func deriveLoops(facts []trail.Fact, now time.Time) (map[trail.Subject]trail.Derived, []found) {
 	rows := trail.DeriveAll(facts, trail.DefaultThresholds(), now).Rows
 	var out []found
 	told := map[trail.FactID]bool{} // a loop may stand with its node and with its VM

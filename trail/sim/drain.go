@@ -21,39 +21,39 @@ type drain struct {
 // Source: kubernetes staging/src/k8s.io/kubectl/pkg/drain/drain.go, evictPods.
 const kubectlEvery = 5 * time.Second
 
-// drain begins a drain.
-func (c *cluster) drain(n *node, patience time.Duration, done func()) {
+// startDrain begins a drain.
+func (c *cluster) startDrain(n *node, patience time.Duration, done func()) {
 	d := &drain{c: c, node: n, until: c.clock.now.Add(patience), done: done}
-	c.cordon(n, true, func() { c.clock.after(30*time.Millisecond, d.begin) })
+	c.setCordoned(n, true, func() { c.clock.scheduleAfter(30*time.Millisecond, d.evictAllPods) })
 }
 
-func (d *drain) begin() {
+func (d *drain) evictAllPods() {
 	for _, p := range d.c.podsOn(d.node) {
 		d.waiting++
-		d.c.clock.after(d.c.dice.between(0, 10*time.Millisecond), func() { d.ask(p) })
+		d.c.clock.scheduleAfter(d.c.dice.pickDuration(0, 10*time.Millisecond), func() { d.requestEviction(p) })
 	}
 	if d.waiting == 0 {
 		d.done()
 	}
 }
 
-func (d *drain) ask(p *pod) {
-	answer := d.c.evict(p, admin)
+func (d *drain) requestEviction(p *pod) {
+	answer := d.c.evictPod(p, admin)
 	switch {
 	case answer == trail.AnswerAllowed, answer == trail.AnswerNotFound, !d.c.clock.now.Before(d.until):
 		if d.waiting--; d.waiting == 0 {
 			d.done()
 		}
 	default:
-		d.c.clock.after(kubectlEvery+d.c.dice.between(0, 400*time.Millisecond), func() { d.ask(p) })
+		d.c.clock.scheduleAfter(kubectlEvery+d.c.dice.pickDuration(0, 400*time.Millisecond), func() { d.requestEviction(p) })
 	}
 }
 
-// cordon makes a node unschedulable, or schedulable again. Uncordoning changes nothing for the VMIs that are marked.
-func (c *cluster) cordon(n *node, on bool, then func()) {
-	c.clear(n.meta.Name, func() {
+// setCordoned makes a node unschedulable, or schedulable again. Uncordoning changes nothing for the VMIs that are marked.
+func (c *cluster) setCordoned(n *node, on bool, then func()) {
+	c.runAfterActs(n.meta.Name, func() {
 		n.cordoned = on
-		c.audit(trail.ActionChangeNode, "", n.meta.Name, admin, 200, "")
+		c.recordAuditEvent(trail.ActionChangeNode, "", n.meta.Name, admin, 200, "")
 		c.nodeChanged(n)
 		then()
 	})

@@ -36,7 +36,7 @@ type curse struct {
 	takes time.Duration
 }
 
-func (x *curse) next() ending {
+func (x *curse) nextEnding() ending {
 	if len(x.ends) == 0 {
 		return x.last
 	}
@@ -45,17 +45,17 @@ func (x *curse) next() ending {
 	return e
 }
 
-// curse lays the curse that waits on a node upon the VM that is marked there.
-func (c *cluster) curse(v *vmi) {
-	n := c.node(v.mark)
+// curseVM lays the curse that waits on a node upon the VM that is marked there.
+func (c *cluster) curseVM(v *vmi) {
+	n := c.findNode(v.mark)
 	if len(n.curses) == 0 || v.vm.strategy != "LiveMigrate" || v.vm.curse != nil {
 		return
 	}
 	v.vm.curse, n.curses = n.curses[0], n.curses[1:]
 }
 
-// relieve takes the curse off a VM that got away from its node. Where chance rules as well it stays and hits again.
-func (c *cluster) relieve(v *vm) {
+// liftVMCurse takes the curse off a VM that got away from its node. Where chance rules as well it stays and hits again.
+func (c *cluster) liftVMCurse(v *vm) {
 	if !c.options.natural {
 		v.curse = nil
 	}
@@ -63,84 +63,84 @@ func (c *cluster) relieve(v *vm) {
 
 // courseOf decides how a migration goes.
 func (c *cluster) courseOf(m *migration) course {
-	x := course{succeeds, c.dice.between(3*time.Second, 9*time.Second)}
+	x := course{succeeds, c.dice.pickDuration(3*time.Second, 9*time.Second)}
 	vm := m.vmi.vm
 	switch {
 	case m.evacuates == "" && vm.userFails:
-		x.end = pick(c.dice, breaks, stuck, crashes)
+		x.end = pickOne(c.dice, breaks, stuck, crashes)
 	case m.evacuates != "" && vm.curse != nil:
-		x.end = vm.curse.next()
+		x.end = vm.curse.nextEnding()
 		x.takes += vm.curse.takes
 	case c.dice.chance(c.options.flaky):
-		x.end = pick(c.dice, breaks, breaks, stuck, crashes, unschedulable)
+		x.end = pickOne(c.dice, breaks, breaks, stuck, crashes, unschedulable)
 	}
 	if x.end == stuck {
-		x.takes += c.dice.between(10*time.Second, 140*time.Second)
+		x.takes += c.dice.pickDuration(10*time.Second, 140*time.Second)
 	}
 	if x.end == aborted {
-		x.takes += c.dice.between(30*time.Second, 90*time.Second)
+		x.takes += c.dice.pickDuration(30*time.Second, 90*time.Second)
 	}
 	return x
 }
 
-// succeed moves the guest: nodeName changes and the mark goes in one update, whoever started the migration.
+// succeedMigration moves the guest: nodeName changes and the mark goes in one update, whoever started the migration.
 //
 // Source: kubevirt pkg/virt-handler/migration-target.go, ackMigrationCompletion.
-func (c *cluster) succeed(m *migration) {
-	c.clear(m.from, func() { c.clear(m.target.node, func() { c.arrive(m) }) })
+func (c *cluster) succeedMigration(m *migration) {
+	c.runAfterActs(m.from, func() { c.runAfterActs(m.target.node, func() { c.completeMigration(m) }) })
 }
 
-func (c *cluster) arrive(m *migration) {
+func (c *cluster) completeMigration(m *migration) {
 	v := m.vmi
-	if m.final() || v.over || v.phase != "Running" {
+	if m.hasFinished() || v.over || v.phase != "Running" {
 		return
 	}
 	c.endEvacuation(v, ClosedByMigrated)
-	v.state.EndedAt = second(c.clock.now)
-	c.settle(v, m.target.node)
+	v.state.EndedAt = truncateToSecond(c.clock.now)
+	c.placeGuest(v, m.target.node)
 	v.mark, v.source = "", ""
 	v.pod = m.target
-	c.relieve(v.vm)
+	c.liftVMCurse(v.vm)
 	c.vmiChanged(v)
-	c.clock.after(c.dice.between(60*time.Millisecond, 180*time.Millisecond), func() {
-		if m.final() || v.over || v.phase != "Running" {
+	c.clock.scheduleAfter(c.dice.pickDuration(60*time.Millisecond, 180*time.Millisecond), func() {
+		if m.hasFinished() || v.over || v.phase != "Running" {
 			return
 		}
 		v.state.Completed, v.requested = true, time.Time{}
 		c.vmiChanged(v)
-		c.finish(m, trail.PhaseSucceeded)
+		c.finishMigration(m, trail.PhaseSucceeded)
 	})
-	c.clock.after(c.dice.between(700*time.Millisecond, 1500*time.Millisecond), func() { c.endPod(m.source, "Succeeded") })
+	c.clock.scheduleAfter(c.dice.pickDuration(700*time.Millisecond, 1500*time.Millisecond), func() { c.endPod(m.source, "Succeeded") })
 }
 
-// fail lets an attempt fail.
-func (c *cluster) fail(m *migration) {
-	c.clear(m.from, func() {
-		if m.final() || m.vmi.over || m.vmi.phase != "Running" {
+// failMigration lets an attempt fail.
+func (c *cluster) failMigration(m *migration) {
+	c.runAfterActs(m.from, func() {
+		if m.hasFinished() || m.vmi.over || m.vmi.phase != "Running" {
 			return
 		}
-		c.tellFailure(m)
-		c.clock.after(c.dice.between(8*time.Millisecond, 30*time.Millisecond), func() {
-			if m.final() || m.vmi.over {
+		c.setFailureState(m)
+		c.clock.scheduleAfter(c.dice.pickDuration(8*time.Millisecond, 30*time.Millisecond), func() {
+			if m.hasFinished() || m.vmi.over {
 				return
 			}
 			if m.evacuation != nil && m.course.end != aborted {
 				m.evacuation.failed = c.clock.now
 			}
-			c.finish(m, trail.PhaseFailed)
+			c.finishMigration(m, trail.PhaseFailed)
 			c.afterFailure(m)
 		})
 	})
 }
 
-// tellFailure writes what the nodes know of the failure into the VMI. They know nothing of one before hand-over, and
+// setFailureState writes what the nodes know of the failure into the VMI. They know nothing of one before hand-over, and
 // up to v1.8 nothing of a crash while the target was prepared.
-func (c *cluster) tellFailure(m *migration) {
+func (c *cluster) setFailureState(m *migration) {
 	s := m.vmi.state
 	if s == nil || s.UID != m.meta.UID || m.course.end == unschedulable || m.course.end == crashes && !c.release.short {
 		return
 	}
-	s.EndedAt, s.Failed, s.Completed = second(c.clock.now), true, c.release.short
+	s.EndedAt, s.Failed, s.Completed = truncateToSecond(c.clock.now), true, c.release.short
 	if m.course.end == crashes {
 		s.StartedAt = s.EndedAt
 	}
@@ -157,7 +157,7 @@ func (c *cluster) failureText(m *migration) string {
 	case m.course.end == crashes:
 		return "Target pod is down"
 	case m.course.end == breaks:
-		text := pick(c.dice, "virError(Code=9, Domain=10, Message='operation failed: migration out job: unexpectedly failed')",
+		text := pickOne(c.dice, "virError(Code=9, Domain=10, Message='operation failed: migration out job: unexpectedly failed')",
 			"virError(Code=38, Domain=7, Message='End of file while reading data: Input/output error')")
 		if c.release.short {
 			return text
@@ -174,7 +174,7 @@ func (c *cluster) failureText(m *migration) string {
 // afterFailure cleans up and lets the evacuation controller try again.
 func (c *cluster) afterFailure(m *migration) {
 	if !c.release.follows && m.evacuates != "" {
-		c.annotate(m.source, "")
+		c.annotatePod(m.source, "")
 	}
 	if m.course.end == unschedulable {
 		c.deletePod(m.target)
@@ -183,46 +183,46 @@ func (c *cluster) afterFailure(m *migration) {
 		if m.course.end == crashes {
 			phase = "Failed"
 		}
-		c.clock.after(c.dice.between(500*time.Millisecond, time.Second), func() { c.endPod(m.target, phase) })
+		c.clock.scheduleAfter(c.dice.pickDuration(500*time.Millisecond, time.Second), func() { c.endPod(m.target, phase) })
 	}
-	c.wake(m.vmi)
+	c.requeueVMI(m.vmi)
 }
 
-// abort is somebody who deletes a VMIM that runs.
-func (c *cluster) abort(m *migration) {
-	c.audit(trail.ActionDeleteMigration, m.meta.Namespace, m.meta.Name, alice, 200, "")
-	m.meta.DeletionAt = second(c.clock.now)
+// abortMigration is somebody who deletes a VMIM that runs.
+func (c *cluster) abortMigration(m *migration) {
+	c.recordAuditEvent(trail.ActionDeleteMigration, m.meta.Namespace, m.meta.Name, alice, 200, "")
+	m.meta.DeletionAt = truncateToSecond(c.clock.now)
 	m.conditions = append(m.conditions, tracker.Condition{Type: trail.ConditionAbortRequested, Status: "True"})
 	c.migrationChanged(m)
 	m.vmi.state.AbortRequested, m.vmi.state.AbortStatus = true, "Aborting"
 	c.vmiChanged(m.vmi)
-	c.then(m, 500*time.Millisecond, time.Second, c.fail)
+	c.scheduleStep(m, 500*time.Millisecond, time.Second, c.failMigration)
 }
 
-// finish makes a migration final. Its state comes in an update of its own, if the VMI has one of this migration.
-func (c *cluster) finish(m *migration, phase string) {
+// finishMigration makes a migration final. Its state comes in an update of its own, if the VMI has one of this migration.
+func (c *cluster) finishMigration(m *migration, phase string) {
 	c.active = slices.DeleteFunc(c.active, func(a *migration) bool { return a == m })
-	c.enter(m, phase)
+	c.enterPhase(m, phase)
 	v := m.vmi
 	if v.state != nil && v.state.UID == m.meta.UID {
 		state := *v.state
-		c.clock.after(c.dice.between(10*time.Millisecond, 80*time.Millisecond), func() {
+		c.clock.scheduleAfter(c.dice.pickDuration(10*time.Millisecond, 80*time.Millisecond), func() {
 			if !m.gone {
 				m.state = &state
 				c.migrationChanged(m)
 			}
 		})
 	}
-	c.clock.after(c.dice.between(90*time.Millisecond, 160*time.Millisecond), func() {
+	c.clock.scheduleAfter(c.dice.pickDuration(90*time.Millisecond, 160*time.Millisecond), func() {
 		if !m.meta.DeletionAt.IsZero() {
-			c.remove(m)
+			c.deleteMigration(m)
 		}
-		c.collect(v)
+		c.collectGarbage(v)
 	})
 }
 
-// remove deletes a VMIM that is over.
-func (c *cluster) remove(m *migration) {
+// deleteMigration deletes a VMIM that is over.
+func (c *cluster) deleteMigration(m *migration) {
 	if m.gone {
 		return
 	}
@@ -231,12 +231,12 @@ func (c *cluster) remove(m *migration) {
 	c.migrationChanged(m)
 }
 
-// lose ends a migration whose VMI is no more.
-func (c *cluster) lose(m *migration) {
-	if !m.final() {
+// abandonMigration ends a migration whose VMI is no more.
+func (c *cluster) abandonMigration(m *migration) {
+	if !m.hasFinished() {
 		c.active = slices.DeleteFunc(c.active, func(a *migration) bool { return a == m })
-		c.enter(m, trail.PhaseFailed)
+		c.enterPhase(m, trail.PhaseFailed)
 	}
 	c.deletePod(m.target)
-	c.remove(m)
+	c.deleteMigration(m)
 }

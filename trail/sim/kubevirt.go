@@ -33,19 +33,19 @@ const (
 	parallelPerNode    = 2
 )
 
-// tellSettings shows the KubeVirt CR, and the descheduler's policy where the collector was given it.
-func (c *cluster) tellSettings() {
+// recordSettings shows the KubeVirt CR, and the descheduler's policy where the collector was given it.
+func (c *cluster) recordSettings() {
 	settings := trail.KubeVirtSettings{Version: c.release.version}
 	if c.release.queue && !c.release.short {
 		settings.FeatureGates = []string{"MigrationPriorityQueue"}
 	}
 	meta := tracker.Meta{UID: c.nextUID("kubevirt"), Namespace: "kubevirt", Name: "kubevirt"}
-	seen, m := c.listed(&meta)
-	c.tell(seen.At, tracker.KubeVirtObservation{Seen: seen, Meta: m, Settings: settings})
+	seen, m := c.listObject(&meta)
+	c.recordSight(seen.At, tracker.KubeVirtObservation{Seen: seen, Meta: m, Settings: settings})
 	if c.options.policySeen {
 		policy := tracker.Meta{UID: c.nextUID("policy"), Name: "policy.yaml"}
-		seen, m := c.listed(&policy)
-		c.tell(seen.At, tracker.PolicyObservation{Seen: seen, Meta: m, Text: c.descheduler.policy(), Settings: c.descheduler.settings()})
+		seen, m := c.listObject(&policy)
+		c.recordSight(seen.At, tracker.PolicyObservation{Seen: seen, Meta: m, Text: c.descheduler.renderPolicy(), Settings: c.descheduler.buildSettings()})
 	}
 }
 
@@ -57,22 +57,22 @@ type caller struct {
 
 const webhook = `admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request: `
 
-// evict answers a request of pods/eviction as KubeVirt's webhook and the API server do, and writes the audit event.
+// evictPod answers a request of pods/eviction as KubeVirt's webhook and the API server do, and writes the audit event.
 //
 // Source: kubevirt pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go.
-func (c *cluster) evict(p *pod, who caller) trail.RequestAnswer {
-	answer, code, text := c.admit(p, who)
-	c.audit(trail.ActionEvict, p.meta.Namespace, p.meta.Name, who, code, text)
+func (c *cluster) evictPod(p *pod, who caller) trail.RequestAnswer {
+	answer, code, text := c.admitEviction(p, who)
+	c.recordAuditEvent(trail.ActionEvict, p.meta.Namespace, p.meta.Name, who, code, text)
 	return answer
 }
 
-func (c *cluster) admit(p *pod, who caller) (answer trail.RequestAnswer, code int, text string) {
+func (c *cluster) admitEviction(p *pod, who caller) (answer trail.RequestAnswer, code int, text string) {
 	v := p.vmi
 	name := fmt.Sprintf("%q", v.vm.namespace+"/"+v.vm.name)
 	switch {
 	case p.gone:
 		return trail.AnswerNotFound, 404, fmt.Sprintf("pods %q not found", p.meta.Name)
-	case p.ended():
+	case p.hasEnded():
 		c.deletePod(p)
 		return trail.AnswerAllowed, 201, ""
 	case v.vm.strategy == "None":
@@ -85,42 +85,42 @@ func (c *cluster) admit(p *pod, who caller) (answer trail.RequestAnswer, code in
 	case p.node != v.node:
 		return trail.AnswerTargetPod, 429, webhook + "Eviction request for target Pod"
 	}
-	c.mark(v, who)
+	c.markVMI(v, who)
 	return trail.AnswerMarked, 429, webhook + "Eviction triggered evacuation of VMI " + name
 }
 
-// mark sets evacuationNodeName. The controllers see it a little later, in any order.
-func (c *cluster) mark(v *vmi, who caller) {
+// markVMI sets evacuationNodeName. The controllers see it a little later, in any order.
+func (c *cluster) markVMI(v *vmi, who caller) {
 	v.mark = v.node
 	if c.release.source && who.by != "" {
 		v.source = "descheduler"
 	}
-	c.curse(v)
-	v.evacuation = c.opened(v)
+	c.curseVM(v)
+	v.evacuation = c.openEvacuation(v)
 	c.vmiChanged(v)
-	c.clock.after(c.dice.between(20*time.Millisecond, 90*time.Millisecond), func() { c.reconcile(v) })
-	c.clock.after(c.dice.between(30*time.Millisecond, 150*time.Millisecond), func() { c.evacuate(v) })
+	c.clock.scheduleAfter(c.dice.pickDuration(20*time.Millisecond, 90*time.Millisecond), func() { c.reconcileVMI(v) })
+	c.clock.scheduleAfter(c.dice.pickDuration(30*time.Millisecond, 150*time.Millisecond), func() { c.evacuateVMI(v) })
 	if v.vm.strategy == "External" {
-		c.clock.after(c.dice.between(2*time.Minute, 50*time.Minute), func() { c.actForKubeVirt(v) })
+		c.clock.scheduleAfter(c.dice.pickDuration(2*time.Minute, 50*time.Minute), func() { c.actForKubeVirt(v) })
 	}
 }
 
 // shutDown is what an allowed eviction does: the pod is deleted, and the guest goes down.
 func (c *cluster) shutDown(p *pod) {
-	c.clear(p.node, func() {
-		if p.ended() {
+	c.runAfterActs(p.node, func() {
+		if p.hasEnded() {
 			return
 		}
 		p.disrupted = c.clock.now
 		c.podChanged(p)
-		c.stop(p.vmi, "Failed")
+		c.stopVMI(p.vmi, "Failed")
 	})
 }
 
-// reconcile is virt-controller's VMI controller: the condition and the annotation follow the mark.
+// reconcileVMI is virt-controller's VMI controller: the condition and the annotation follow the mark.
 //
 // Source: kubevirt pkg/virt-controller/watch/vmi/lifecycle.go (v1.9.0).
-func (c *cluster) reconcile(v *vmi) {
+func (c *cluster) reconcileVMI(v *vmi) {
 	if v.over || v.phase != "Running" {
 		return
 	}
@@ -138,22 +138,22 @@ func (c *cluster) reconcile(v *vmi) {
 	if v.mark != "" {
 		value = "true"
 	}
-	c.annotate(v.pod, value)
+	c.annotatePod(v.pod, value)
 }
 
-// evacuate is the evacuation controller: it makes a migration for a marked VMI that has none. Without the priority
+// evacuateVMI is the evacuation controller: it makes a migration for a marked VMI that has none. Without the priority
 // queue it waits for a slot first.
 //
 // Source: kubevirt pkg/virt-controller/watch/drain/evacuation/evacuation.go.
-func (c *cluster) evacuate(v *vmi) {
-	if v.over || v.phase != "Running" || v.mark == "" || v.mark != v.node || v.vm.strategy != "LiveMigrate" || v.unfinished() != nil {
+func (c *cluster) evacuateVMI(v *vmi) {
+	if v.over || v.phase != "Running" || v.mark == "" || v.mark != v.node || v.vm.strategy != "LiveMigrate" || v.findUnfinishedMigration() != nil {
 		return
 	}
 	if !c.release.queue && c.slotsFull(v.node) {
-		c.clock.after(5*time.Second, func() { c.evacuate(v) })
+		c.clock.scheduleAfter(5*time.Second, func() { c.evacuateVMI(v) })
 		return
 	}
-	m := c.newMigration(v, "kubevirt-evacuation-"+c.dice.suffix())
+	m := c.newMigration(v, "kubevirt-evacuation-"+c.dice.newSuffix())
 	m.evacuation, m.evacuates = v.evacuation, v.mark
 	if c.release.queue {
 		m.priority = "system-critical"
@@ -161,17 +161,17 @@ func (c *cluster) evacuate(v *vmi) {
 			m.priority = "system-maintenance"
 		}
 	}
-	c.begin(m)
+	c.startMigration(m)
 }
 
-// wake lets the evacuation controller look at a VMI again. It is driven by events: often at once, by that of the
+// requeueVMI lets the evacuation controller look at a VMI again. It is driven by events: often at once, by that of the
 // migration which ended, else by the next heartbeat of the node (reference: seen-running).
-func (c *cluster) wake(v *vmi) {
-	in := c.dice.between(0, time.Minute)
+func (c *cluster) requeueVMI(v *vmi) {
+	in := c.dice.pickDuration(0, time.Minute)
 	if c.dice.chance(0.4) {
-		in = c.dice.between(20*time.Millisecond, 1500*time.Millisecond)
+		in = c.dice.pickDuration(20*time.Millisecond, 1500*time.Millisecond)
 	}
-	c.clock.after(in, func() { c.evacuate(v) })
+	c.clock.scheduleAfter(in, func() { c.evacuateVMI(v) })
 }
 
 // slotsFull reports whether KubeVirt's limits forbid another migration from the node.
@@ -185,12 +185,12 @@ func (c *cluster) slotsFull(name string) bool {
 	return len(c.active) >= parallelPerCluster || outbound >= parallelPerNode
 }
 
-// audit writes down a call of the API server as its audit log tells it: after the answer, up to 30 s after where a
+// recordAuditEvent writes down a call of the API server as its audit log tells it: after the answer, up to 30 s after where a
 // webhook sends it in batches.
-func (c *cluster) audit(action trail.Action, namespace, name string, who caller, code int, text string) {
+func (c *cluster) recordAuditEvent(action trail.Action, namespace, name string, who caller, code int, text string) {
 	c.watch.uids++
 	asked := c.clock.now
-	answered := asked.Add(c.dice.between(5*time.Millisecond, 60*time.Millisecond))
+	answered := asked.Add(c.dice.pickDuration(5*time.Millisecond, 60*time.Millisecond))
 	o := tracker.RequestObservation{
 		Source: trail.SourceAudit, ID: fmt.Sprintf("audit-%d", c.watch.uids), Stage: "ResponseComplete", Action: action, Namespace: namespace, Name: name, AskedAt: asked,
 		Detail: trail.RequestDetail{
@@ -201,10 +201,10 @@ func (c *cluster) audit(action trail.Action, namespace, name string, who caller,
 	if code >= 400 {
 		o.Detail.Status = "Failure"
 	}
-	if n := c.node(name); action == trail.ActionChangeNode && n != nil {
+	if n := c.findNode(name); action == trail.ActionChangeNode && n != nil {
 		cordoned := n.cordoned
 		o.Detail.Unschedulable = &cordoned
 	}
-	o.At = answered.Add(c.dice.between(10*time.Millisecond, c.options.auditDelay))
-	c.tell(o.At, o)
+	o.At = answered.Add(c.dice.pickDuration(10*time.Millisecond, c.options.auditDelay))
+	c.recordSight(o.At, o)
 }

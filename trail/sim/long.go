@@ -22,28 +22,28 @@ func LongUntil(seed uint64, vms, days int, end time.Time, see func([]tracker.Obs
 	each := func(d time.Duration) time.Duration { return d / time.Duration(vms) } // how often something happens that happens to each VM now and then
 	o := options{
 		nodes: vms / 20, vms: vms, hours: day, natural: true, flaky: 0.03, policySeen: true, auditDelay: 2 * time.Second,
-		userEvery: each(125 * time.Hour), restartEvery: each(500 * time.Hour), namespaces: unequal(vms / 125),
+		userEvery: each(125 * time.Hour), restartEvery: each(500 * time.Hour), namespaces: weightNamespaces(vms / 125),
 	}
-	c := assemble(newDice(seed), o, v190)
+	c := assembleCluster(newDice(seed), o, v190)
 	c.descheduler.total, c.descheduler.gate = 0, true
 	c.clock.now = c.clock.now.Add(end.Sub(epoch) - time.Duration(days)*day)
-	c.build()
-	c.live()
-	c.descheduler.begin()
+	c.createNodesAndVMs()
+	c.startBackgroundActivity()
+	c.descheduler.startCycles()
 	for range days {
 		c.putRight()
 		for range vms / 625 {
-			c.clock.after(c.dice.between(0, 20*time.Hour), func() { c.inject(loopPlots, 1, c.quiet()) })
-			c.clock.after(c.dice.between(0, 20*time.Hour), func() { c.inject(nearMisses, 1, c.quiet()) })
+			c.clock.scheduleAfter(c.dice.pickDuration(0, 20*time.Hour), func() { c.injectPlots(loopPlots, 1, c.pickQuietNodes()) })
+			c.clock.scheduleAfter(c.dice.pickDuration(0, 20*time.Hour), func() { c.injectPlots(nearMisses, 1, c.pickQuietNodes()) })
 		}
-		c.clock.run(c.clock.now.Add(day))
-		see(c.watch.until(c.clock.now))
+		c.clock.runUntil(c.clock.now.Add(day))
+		see(c.watch.popObservations(c.clock.now))
 	}
-	see(c.watch.until(c.clock.now.Add(time.Minute)))
+	see(c.watch.popObservations(c.clock.now.Add(time.Minute)))
 }
 
-// unequal names namespaces, each as often as it is to be picked: the second half as often as the first, and so on.
-func unequal(n int) []string {
+// weightNamespaces names namespaces, each as often as it is to be picked: the second half as often as the first, and so on.
+func weightNamespaces(n int) []string {
 	var out []string
 	for i := range n {
 		for range 1 + 4*n/(i+1) {
@@ -60,21 +60,21 @@ func (c *cluster) putRight() {
 	}
 	for _, v := range c.vms {
 		v.curse, v.userFails = nil, false
-		if m := v.vmi.unfinished(); m != nil && m.course.end == held4ever {
-			c.restart(v.vmi)
+		if m := v.vmi.findUnfinishedMigration(); m != nil && m.course.end == held4ever {
+			c.restartVM(v.vmi)
 		}
 	}
 }
 
-// quiet returns two nodes, in any order, on which no plot is staged.
-func (c *cluster) quiet() []*node {
+// pickQuietNodes returns two nodes, in any order, on which no plot is staged.
+func (c *cluster) pickQuietNodes() []*node {
 	free := slices.DeleteFunc(slices.Clone(c.nodes), func(n *node) bool { return n.cordoned || len(n.curses)+len(n.heat) > 0 })
 	c.dice.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
 	return free[:min(len(free), 2)]
 }
 
-// until returns the sights up to a time, in the order of their times, and forgets them.
-func (w *watcher) until(at time.Time) []tracker.Observation {
+// popObservations returns the sights up to a time, in the order of their times, and forgets them.
+func (w *watcher) popObservations(at time.Time) []tracker.Observation {
 	slices.SortStableFunc(w.seen, func(a, b sight) int { return a.at.Compare(b.at) })
 	end, _ := slices.BinarySearchFunc(w.seen, at, func(s sight, at time.Time) int { return s.at.Compare(at) })
 	out := make([]tracker.Observation, end)

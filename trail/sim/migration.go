@@ -26,63 +26,65 @@ type migration struct {
 	gone       bool
 }
 
-func (m *migration) final() bool { return m.gone || m.phase == "Succeeded" || m.phase == "Failed" }
+func (m *migration) hasFinished() bool {
+	return m.gone || m.phase == "Succeeded" || m.phase == "Failed"
+}
 
 // endedAt is the time of the last phase as the object has it, whole seconds.
 func (m *migration) endedAt() time.Time { return m.times[len(m.times)-1].At }
 
 func (c *cluster) newMigration(v *vmi, name string) *migration {
 	m := &migration{vmi: v, from: v.node, source: v.pod, meta: tracker.Meta{
-		UID: c.nextUID("vmim"), Namespace: v.vm.namespace, Name: name, CreatedAt: second(c.clock.now),
+		UID: c.nextUID("vmim"), Namespace: v.vm.namespace, Name: name, CreatedAt: truncateToSecond(c.clock.now),
 	}}
 	v.migrations = append(v.migrations, m)
 	return m
 }
 
 func (c *cluster) migrationChanged(m *migration) {
-	seen, meta := c.changed(trail.ObjectMigration, &m.meta, m.gone)
-	c.tell(seen.At, tracker.MigrationObservation{
+	seen, meta := c.updateObject(trail.ObjectMigration, &m.meta, m.gone)
+	c.recordSight(seen.At, tracker.MigrationObservation{
 		Seen: seen, Meta: meta, VMI: m.vmi.vm.name, Phase: m.phase, PhaseTimes: slices.Clip(m.times), Conditions: slices.Clip(m.conditions),
 		State: m.state, EvacuationNode: m.evacuates, Evacuation: m.evacuates != "", Priority: m.priority,
 	})
 }
 
-// enter takes a migration to a phase.
-func (c *cluster) enter(m *migration, phase string) {
+// enterPhase takes a migration to a phase.
+func (c *cluster) enterPhase(m *migration, phase string) {
 	m.phase = phase
-	m.times = append(m.times, trail.PhaseTime{Phase: phase, At: second(c.clock.now)})
+	m.times = append(m.times, trail.PhaseTime{Phase: phase, At: truncateToSecond(c.clock.now)})
 	c.migrationChanged(m)
 	if c.noted != nil {
 		c.noted(m)
 	}
 }
 
-// then goes on with a migration that is not over by then.
-func (c *cluster) then(m *migration, lo, hi time.Duration, do func(*migration)) {
-	c.clock.after(c.dice.between(lo, hi), func() {
-		if !m.final() && !m.vmi.over && m.vmi.phase == "Running" {
+// scheduleStep goes on with a migration that is not over by then.
+func (c *cluster) scheduleStep(m *migration, lo, hi time.Duration, do func(*migration)) {
+	c.clock.scheduleAfter(c.dice.pickDuration(lo, hi), func() {
+		if !m.hasFinished() && !m.vmi.over && m.vmi.phase == "Running" {
 			do(m)
 		}
 	})
 }
 
-// begin starts the life of a migration: created, then Pending.
-func (c *cluster) begin(m *migration) {
+// startMigration starts the life of a migration: created, then Pending.
+func (c *cluster) startMigration(m *migration) {
 	m.course = c.courseOf(m)
 	c.migrationChanged(m)
-	c.then(m, 10*time.Millisecond, 70*time.Millisecond, func(m *migration) {
-		c.enter(m, trail.PhasePending)
-		c.launch(m)
+	c.scheduleStep(m, 10*time.Millisecond, 70*time.Millisecond, func(m *migration) {
+		c.enterPhase(m, trail.PhasePending)
+		c.launchMigration(m)
 	})
 }
 
-// launch makes the target pod as soon as backoff and slots allow it.
-func (c *cluster) launch(m *migration) {
+// launchMigration makes the target pod as soon as backoff and slots allow it.
+func (c *cluster) launchMigration(m *migration) {
 	switch held := m.heldUntil().Sub(c.clock.now); {
 	case held > 0:
-		c.then(m, held, held+900*time.Millisecond, c.launch)
+		c.scheduleStep(m, held, held+900*time.Millisecond, c.launchMigration)
 	case c.slotsFull(m.from):
-		c.then(m, time.Second, 5*time.Second, c.launch)
+		c.scheduleStep(m, time.Second, 5*time.Second, c.launchMigration)
 	case m.course.end == held4ever:
 		m.conditions = append(m.conditions, tracker.Condition{Type: "migrationRejectedByResourceQuota", Status: "True", Message: "exceeded quota"})
 		c.migrationChanged(m)
@@ -95,7 +97,7 @@ func (c *cluster) makeTarget(m *migration) {
 	c.active = append(c.active, m)
 	c.annotateAttempt(m)
 	m.target = c.newPod(m.vmi, m)
-	n := c.schedule(m.from)
+	n := c.chooseNode(m.from)
 	if m.course.end == unschedulable || n == nil {
 		m.target.unschedulable = "0/5 nodes are available: 5 Insufficient memory."
 		m.course.end = unschedulable
@@ -105,13 +107,13 @@ func (c *cluster) makeTarget(m *migration) {
 		m.target.node = n.meta.Name
 		c.podChanged(m.target)
 	}
-	c.then(m, 5*time.Millisecond, 40*time.Millisecond, func(m *migration) {
-		c.enter(m, trail.PhaseScheduling)
+	c.scheduleStep(m, 5*time.Millisecond, 40*time.Millisecond, func(m *migration) {
+		c.enterPhase(m, trail.PhaseScheduling)
 		if m.course.end == unschedulable {
-			c.then(m, 300*time.Second, 301*time.Second, c.fail)
+			c.scheduleStep(m, 300*time.Second, 301*time.Second, c.failMigration)
 			return
 		}
-		c.then(m, 500*time.Millisecond, 1300*time.Millisecond, c.handOver)
+		c.scheduleStep(m, 500*time.Millisecond, 1300*time.Millisecond, c.handOver)
 	})
 }
 
@@ -123,9 +125,9 @@ func (c *cluster) annotateAttempt(m *migration) {
 	if c.release.follows || m.evacuates == "" {
 		return
 	}
-	c.annotate(m.source, "kubevirt")
+	c.annotatePod(m.source, "kubevirt")
 	if s := m.vmi.state; s != nil && s.Failed {
-		c.then(m, 70*time.Millisecond, 400*time.Millisecond, func(m *migration) { c.annotate(m.source, "") })
+		c.scheduleStep(m, 70*time.Millisecond, 400*time.Millisecond, func(m *migration) { c.annotatePod(m.source, "") })
 	}
 }
 
@@ -133,40 +135,40 @@ func (c *cluster) annotateAttempt(m *migration) {
 func (c *cluster) handOver(m *migration) {
 	m.target.phase = "Running"
 	c.podChanged(m.target)
-	c.enter(m, trail.PhaseScheduled)
-	c.then(m, 10*time.Millisecond, 60*time.Millisecond, func(m *migration) {
+	c.enterPhase(m, trail.PhaseScheduled)
+	c.scheduleStep(m, 10*time.Millisecond, 60*time.Millisecond, func(m *migration) {
 		m.vmi.state = &tracker.MigrationState{
 			UID: m.meta.UID, SourceNode: m.from, TargetNode: m.target.node, SourcePod: m.source.meta.Name, TargetPod: m.target.meta.Name,
 		}
 		c.vmiChanged(m.vmi)
-		c.then(m, 10*time.Millisecond, 40*time.Millisecond, c.prepare)
+		c.scheduleStep(m, 10*time.Millisecond, 40*time.Millisecond, c.prepareTarget)
 	})
 }
 
-func (c *cluster) prepare(m *migration) {
-	c.enter(m, trail.PhasePreparingTarget)
+func (c *cluster) prepareTarget(m *migration) {
+	c.enterPhase(m, trail.PhasePreparingTarget)
 	if m.course.end == crashes {
-		c.then(m, time.Second, 2*time.Second, c.fail)
+		c.scheduleStep(m, time.Second, 2*time.Second, c.failMigration)
 		return
 	}
-	c.then(m, time.Second, 2*time.Second, func(m *migration) {
-		c.enter(m, trail.PhaseTargetReady)
-		c.then(m, 300*time.Millisecond, 500*time.Millisecond, c.transfer)
+	c.scheduleStep(m, time.Second, 2*time.Second, func(m *migration) {
+		c.enterPhase(m, trail.PhaseTargetReady)
+		c.scheduleStep(m, 300*time.Millisecond, 500*time.Millisecond, c.transferMemory)
 	})
 }
 
-// transfer lets the guest's memory be copied, as long as the course says.
-func (c *cluster) transfer(m *migration) {
-	m.vmi.state.StartedAt, m.vmi.state.Mode = second(c.clock.now), "PreCopy"
+// transferMemory lets the guest's memory be copied, as long as the course says.
+func (c *cluster) transferMemory(m *migration) {
+	m.vmi.state.StartedAt, m.vmi.state.Mode = truncateToSecond(c.clock.now), "PreCopy"
 	c.vmiChanged(m.vmi)
-	c.enter(m, trail.PhaseRunning)
+	c.enterPhase(m, trail.PhaseRunning)
 	took := m.course.takes
 	switch m.course.end {
 	case succeeds:
-		c.then(m, took, took+time.Second, c.succeed)
+		c.scheduleStep(m, took, took+time.Second, c.succeedMigration)
 	case aborted:
-		c.then(m, took, took+time.Second, c.abort)
+		c.scheduleStep(m, took, took+time.Second, c.abortMigration)
 	case breaks, stuck, crashes, unschedulable, held4ever:
-		c.then(m, took, took+time.Second, c.fail)
+		c.scheduleStep(m, took, took+time.Second, c.failMigration)
 	}
 }

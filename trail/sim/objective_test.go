@@ -14,15 +14,15 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// judging are thresholds by which some evacuations of the runs are late, and some are not.
-func judging() trail.Thresholds {
+// newObjectiveThresholds are thresholds by which some evacuations of the runs are late, and some are not.
+func newObjectiveThresholds() trail.Thresholds {
 	t := trail.DefaultThresholds()
 	t.Objectives = trail.Objectives{trail.RequesterDescheduler: 90 * time.Second, trail.RequesterKubectl: 5 * time.Minute, trail.AnyRequester: 20 * time.Minute}
 	return t
 }
 
-// verdict tells in the plainest way what has to be said of an evacuation at a time.
-func verdict(e trail.Evacuation, within time.Duration, now time.Time) string {
+// computeVerdict tells in the plainest way what has to be said of an evacuation at a time.
+func computeVerdict(e trail.Evacuation, within time.Duration, now time.Time) string {
 	due := e.MarkedAt.Add(within)
 	switch left := !e.EndedAt.IsZero() && !e.EndedAt.After(due); {
 	case left && e.Outcome == trail.OutcomeMigrated:
@@ -35,7 +35,7 @@ func verdict(e trail.Evacuation, within time.Duration, now time.Time) string {
 	return "missed"
 }
 
-func said(e trail.Evacuation) string {
+func readVerdict(e trail.Evacuation) string {
 	switch {
 	case e.ObjectiveMet == nil && e.EndedAt.IsZero():
 		return "open"
@@ -50,7 +50,7 @@ func said(e trail.Evacuation) string {
 // evacuationsAt derives facts as they stand at a time and returns the evacuations, each with when its VM is derived again.
 func evacuationsAt(facts []trail.Fact, now time.Time) (all map[trail.FactID]trail.Evacuation, next map[trail.FactID]time.Time) {
 	all, next = map[trail.FactID]trail.Evacuation{}, map[trail.FactID]time.Time{}
-	for _, d := range trail.DeriveAll(facts, judging(), now).Rows {
+	for _, d := range trail.DeriveAll(facts, newObjectiveThresholds(), now).Rows {
 		for _, e := range d.Evacuations {
 			all[e.ID], next[e.ID] = e, d.NextAt
 		}
@@ -63,7 +63,7 @@ func evacuationsAt(facts []trail.Fact, now time.Time) (all map[trail.FactID]trai
 func TestObjectivesAreJudgedOnceAndInTime(t *testing.T) {
 	t.Parallel()
 	of := make([]judgement, someSeeds)
-	eachAtOnce(someSeeds, func(i int) { of[i] = judge(New(uint64(i))) })
+	eachAtOnce(someSeeds, func(i int) { of[i] = checkObjectives(New(uint64(i))) })
 	count := map[string]int{}
 	for _, j := range of {
 		require.Empty(t, j.wrong)
@@ -83,11 +83,11 @@ type judgement struct {
 	wrong []string
 }
 
-func judge(r Run) judgement {
-	j, facts, objectives := judgement{count: map[string]int{}}, factsOf(r), judging().Objectives
+func checkObjectives(r Run) judgement {
+	j, facts, objectives := judgement{count: map[string]int{}}, factsOf(r), newObjectiveThresholds().Objectives
 	want := func(ok bool, e trail.Evacuation, what string) {
 		if !ok {
-			j.wrong = append(j.wrong, fmt.Sprintf("seed %d: %s/%s from %s to %s %s, %s: %s", r.Seed, e.Namespace, e.VMI, e.MarkedAt, e.EndedAt, e.Outcome, said(e), what))
+			j.wrong = append(j.wrong, fmt.Sprintf("seed %d: %s/%s from %s to %s %s, %s: %s", r.Seed, e.Namespace, e.VMI, e.MarkedAt, e.EndedAt, e.Outcome, readVerdict(e), what))
 		}
 	}
 	all, _ := evacuationsAt(facts, r.End)
@@ -96,27 +96,27 @@ func judge(r Run) judgement {
 	again, _ := evacuationsAt(mixed, r.End)
 	for id, e := range all {
 		within := cmp.Or(objectives[e.RequesterClass], objectives[trail.AnyRequester])
-		j.count[said(e)]++
+		j.count[readVerdict(e)]++
 		want(reflect.DeepEqual(e, again[id]), e, "told otherwise of facts in another order")
 		want(e.Objective == trail.Span(within), e, "it has another objective")
-		want(said(e) == verdict(e, within, r.End), e, "its times say "+verdict(e, within, r.End))
+		want(readVerdict(e) == computeVerdict(e, within, r.End), e, "its times say "+computeVerdict(e, within, r.End))
 		due := e.MarkedAt.Add(within)
-		if said(e) != "missed" || j.count["watched"] == 2 {
+		if readVerdict(e) != "missed" || j.count["watched"] == 2 {
 			continue
 		}
-		before, next := evacuationsAt(known(facts, due.Add(-time.Microsecond)), due.Add(-time.Microsecond))
+		before, next := evacuationsAt(filterObserved(facts, due.Add(-time.Microsecond)), due.Add(-time.Microsecond))
 		if was, told := before[id]; told && was.RequesterClass == e.RequesterClass { // an audit log may name who asked later
-			after, _ := evacuationsAt(known(facts, due), due)
+			after, _ := evacuationsAt(filterObserved(facts, due), due)
 			j.count["watched"]++
-			want(said(was) == "open", was, "it was not open just before its time was over")
+			want(readVerdict(was) == "open", was, "it was not open just before its time was over")
 			want(!next[id].IsZero() && !next[id].After(due), was, "nobody looks at it again when its time is over")
-			want(said(after[id]) == "missed", after[id], "its time is over")
+			want(readVerdict(after[id]) == "missed", after[id], "its time is over")
 		}
 	}
 	return j
 }
 
-// known returns the facts that were observed by a time.
-func known(facts []trail.Fact, at time.Time) []trail.Fact {
+// filterObserved returns the facts that were observed by a time.
+func filterObserved(facts []trail.Fact, at time.Time) []trail.Fact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return f.ObservedAt.After(at) })
 }

@@ -13,48 +13,48 @@ var (
 	virtAPI = caller{user: "system:serviceaccount:kubevirt:kubevirt-apiserver", agent: "virt-api/v0.0.0 (linux/amd64) kubernetes/$Format"}
 )
 
-// migrate is a user who asks for a migration, with virtctl or with a VMIM of her own. Nobody retries it.
-func (c *cluster) migrate(v *vm) {
+// requestMigration is a user who asks for a migration, with virtctl or with a VMIM of her own. Nobody retries it.
+func (c *cluster) requestMigration(v *vm) {
 	x := v.vmi
-	if !c.running(x) || !v.migratable || x.unfinished() != nil {
+	if !c.isRunning(x) || !v.migratable || x.findUnfinishedMigration() != nil {
 		return
 	}
-	name := "kubevirt-migrate-vm-" + c.dice.suffix()
+	name := "kubevirt-migrate-vm-" + c.dice.newSuffix()
 	if c.dice.chance(0.5) {
-		name = "alice-" + v.name + "-" + c.dice.suffix()
-		c.audit(trail.ActionCreateMigration, v.namespace, name, alice, 201, "")
+		name = "alice-" + v.name + "-" + c.dice.newSuffix()
+		c.recordAuditEvent(trail.ActionCreateMigration, v.namespace, name, alice, 201, "")
 	} else {
-		c.audit(trail.ActionMigrate, v.namespace, v.name, alice, 202, "")
-		c.audit(trail.ActionCreateMigration, v.namespace, "", virtAPI, 201, "")
+		c.recordAuditEvent(trail.ActionMigrate, v.namespace, v.name, alice, 202, "")
+		c.recordAuditEvent(trail.ActionCreateMigration, v.namespace, "", virtAPI, 201, "")
 	}
-	c.begin(c.newMigration(x, name))
+	c.startMigration(c.newMigration(x, name))
 }
 
-// running reports whether a VMI is up.
-func (c *cluster) running(x *vmi) bool { return !x.over && x.phase == "Running" && x.node != "" }
+// isRunning reports whether a VMI is up.
+func (c *cluster) isRunning(x *vmi) bool { return !x.over && x.phase == "Running" && x.node != "" }
 
-// cancel takes the mark off a VMI that stays where it is: evacuate/cancel, or before v1.7 a patch. The annotation that
+// cancelEvacuation takes the mark off a VMI that stays where it is: evacuate/cancel, or before v1.7 a patch. The annotation that
 // says who asked stays, and so does a VMIM that exists.
-func (c *cluster) cancel(x *vmi, who caller) {
-	c.clear(x.node, func() {
-		if !c.running(x) || x.mark == "" {
+func (c *cluster) cancelEvacuation(x *vmi, who caller) {
+	c.runAfterActs(x.node, func() {
+		if !c.isRunning(x) || x.mark == "" {
 			return
 		}
 		if c.release.source {
-			c.audit(trail.ActionCancel, x.vm.namespace, x.vm.name, who, 200, "")
+			c.recordAuditEvent(trail.ActionCancel, x.vm.namespace, x.vm.name, who, 200, "")
 		}
 		x.mark = ""
 		c.endEvacuation(x, ClosedByCancelled)
 		c.vmiChanged(x)
-		c.clock.after(c.dice.between(20*time.Millisecond, 90*time.Millisecond), func() { c.reconcile(x) })
+		c.clock.scheduleAfter(c.dice.pickDuration(20*time.Millisecond, 90*time.Millisecond), func() { c.reconcileVMI(x) })
 	})
 }
 
-// restart is a user who restarts a VM: another VMI comes up, maybe elsewhere.
-func (c *cluster) restart(x *vmi) {
-	c.clear(x.node, func() {
-		if c.running(x) {
-			c.stop(x, "Succeeded")
+// restartVM is a user who restarts a VM: another VMI comes up, maybe elsewhere.
+func (c *cluster) restartVM(x *vmi) {
+	c.runAfterActs(x.node, func() {
+		if c.isRunning(x) {
+			c.stopVMI(x, "Succeeded")
 		}
 	})
 }
@@ -62,42 +62,42 @@ func (c *cluster) restart(x *vmi) {
 // actForKubeVirt is the controller that acts where the strategy is External: it restarts the VM elsewhere, or lets it be.
 func (c *cluster) actForKubeVirt(x *vmi) {
 	switch {
-	case !c.running(x) || x.mark == "":
+	case !c.isRunning(x) || x.mark == "":
 	case c.dice.chance(0.7):
-		c.restart(x)
+		c.restartVM(x)
 	default:
-		c.cancel(x, alice)
+		c.cancelEvacuation(x, alice)
 	}
 }
 
-// live lets users, guests and kubelets do what they do all day.
-func (c *cluster) live() {
-	c.every(c.options.userEvery, func() { c.migrate(pick(c.dice, c.vms...)) })
-	c.every(c.options.restartEvery, func() { c.restart(pick(c.dice, c.vms...).vmi) })
-	c.every(c.options.statusEvery, c.noise)
+// startBackgroundActivity lets users, guests and kubelets do what they do all day.
+func (c *cluster) startBackgroundActivity() {
+	c.repeatEvery(c.options.userEvery, func() { c.requestMigration(pickOne(c.dice, c.vms...)) })
+	c.repeatEvery(c.options.restartEvery, func() { c.restartVM(pickOne(c.dice, c.vms...).vmi) })
+	c.repeatEvery(c.options.statusEvery, c.sendNoopUpdate)
 	if c.options.natural {
-		c.every(20*time.Minute, c.drift)
+		c.repeatEvery(20*time.Minute, c.changeLoads)
 	}
 }
 
-// every does something again and again, at distances that are about the time given; never if that is zero.
-func (c *cluster) every(d time.Duration, do func()) {
+// repeatEvery does something again and again, at distances that are about the time given; never if that is zero.
+func (c *cluster) repeatEvery(d time.Duration, do func()) {
 	if d == 0 {
 		return
 	}
-	c.clock.after(c.dice.between(d/2, d+d/2), func() {
+	c.clock.scheduleAfter(c.dice.pickDuration(d/2, d+d/2), func() {
 		do()
-		c.every(d, do)
+		c.repeatEvery(d, do)
 	})
 }
 
-// noise is an update that changes nothing that we record: a heartbeat, an agent's report.
-func (c *cluster) noise() {
-	x := pick(c.dice, c.vms...).vmi
+// sendNoopUpdate is an update that changes nothing that we record: a heartbeat, an agent's report.
+func (c *cluster) sendNoopUpdate() {
+	x := pickOne(c.dice, c.vms...).vmi
 	switch kind := c.dice.IntN(20); {
 	case kind == 0:
-		c.nodeChanged(pick(c.dice, c.nodes...))
-	case !c.running(x):
+		c.nodeChanged(pickOne(c.dice, c.nodes...))
+	case !c.isRunning(x):
 	case kind < 5:
 		c.podChanged(x.pod)
 	default:
@@ -105,12 +105,12 @@ func (c *cluster) noise() {
 	}
 }
 
-// drift changes the load of some guests, so that other nodes become hot.
-func (c *cluster) drift() {
+// changeLoads changes the load of some guests, so that other nodes become hot.
+func (c *cluster) changeLoads() {
 	for range 1 + len(c.vms)/10 {
-		v := pick(c.dice, c.vms...)
+		v := pickOne(c.dice, c.vms...)
 		load := 0.3 + 2.5*c.dice.Float64()
-		if n := c.node(v.vmi.node); n != nil {
+		if n := c.findNode(v.vmi.node); n != nil {
 			n.load += load - v.load
 		}
 		v.load = load

@@ -36,15 +36,15 @@ var nearMisses = []plot{
 	{"moved-before", 1, (*cluster).stageMovedBefore},
 }
 
-// inject stages plots on nodes of their own, in any order, until the nodes are used up or there are enough of them.
-func (c *cluster) inject(plots []plot, count int, free []*node) []*node {
+// injectPlots stages plots on nodes of their own, in any order, until the nodes are used up or there are enough of them.
+func (c *cluster) injectPlots(plots []plot, count int, free []*node) []*node {
 	for range count {
-		p := pick(c.dice, plots...)
+		p := pickOne(c.dice, plots...)
 		if len(free) < p.nodes {
 			continue
 		}
 		c.plots = append(c.plots, p.name)
-		p.stage(c, free[:p.nodes], c.clock.now.Add(c.dice.between(2*time.Minute, 25*time.Minute)))
+		p.stage(c, free[:p.nodes], c.clock.now.Add(c.dice.pickDuration(2*time.Minute, 25*time.Minute)))
 		free = free[p.nodes:]
 	}
 	return free
@@ -52,13 +52,13 @@ func (c *cluster) inject(plots []plot, count int, free []*node) []*node {
 
 // anyEnding returns a way to fail, most often one that is over in seconds.
 func (c *cluster) anyEnding() ending {
-	return pick(c.dice, breaks, breaks, breaks, stuck, stuck, crashes, unschedulable)
+	return pickOne(c.dice, breaks, breaks, breaks, stuck, stuck, crashes, unschedulable)
 }
 
-// failing returns a curse of some failures, and then success; or of failures for ever.
-func (c *cluster) failing() *curse {
+// newFailingCurse returns a curse of some failures, and then success; or of failures for ever.
+func (c *cluster) newFailingCurse() *curse {
 	x := &curse{last: succeeds}
-	for range c.dice.from(2, 8) {
+	for range c.dice.pickInt(2, 8) {
 		x.ends = append(x.ends, c.anyEnding())
 	}
 	if c.dice.chance(0.4) {
@@ -67,8 +67,10 @@ func (c *cluster) failing() *curse {
 	return x
 }
 
-// endless returns a curse that never ends.
-func (c *cluster) endless() *curse { return &curse{last: pick(c.dice, breaks, stuck, crashes)} }
+// newEndlessCurse returns a curse that never ends.
+func (c *cluster) newEndlessCurse() *curse {
+	return &curse{last: pickOne(c.dice, breaks, stuck, crashes)}
+}
 
 // keepHot keeps a node hot for a while, or until the descheduler has marked so many VMs there, among them the one that
 // meets the curse; -1 is no bound.
@@ -76,13 +78,13 @@ func (n *node) keepHot(from time.Time, d time.Duration, acts int) {
 	n.heat = append(n.heat, &heat{from: from, to: from.Add(d), acts: acts})
 }
 
-// lift takes back a curse that nobody met by then.
-func (c *cluster) lift(n *node, at time.Time) {
-	c.clock.at(at, func() { n.curses = nil })
+// liftNodeCurses takes back a curse that nobody met by then.
+func (c *cluster) liftNodeCurses(n *node, at time.Time) {
+	c.clock.scheduleAt(at, func() { n.curses = nil })
 }
 
-// cursed finds the VM that a curse hit and that is still marked.
-func (c *cluster) cursed(x *curse) *vmi {
+// findCursedVMI finds the VM that a curse hit and that is still marked.
+func (c *cluster) findCursedVMI(x *curse) *vmi {
 	for _, v := range c.vms {
 		if v.curse == x && v.vmi.mark != "" {
 			return v.vmi
@@ -91,14 +93,14 @@ func (c *cluster) cursed(x *curse) *vmi {
 	return nil
 }
 
-// later does something to the cursed VM once it failed at least once.
-func (c *cluster) later(x *curse, at time.Time, do func(*vmi)) {
-	c.clock.at(at, func() {
-		v := c.cursed(x)
+// runOnceFailed does something to the cursed VM once it failed at least once.
+func (c *cluster) runOnceFailed(x *curse, at time.Time, do func(*vmi)) {
+	c.clock.scheduleAt(at, func() {
+		v := c.findCursedVMI(x)
 		switch {
 		case v == nil:
 		case v.evacuation == nil || v.evacuation.failed.IsZero():
-			c.later(x, c.clock.now.Add(time.Minute), do)
+			c.runOnceFailed(x, c.clock.now.Add(time.Minute), do)
 		default:
 			do(v)
 		}
@@ -106,67 +108,67 @@ func (c *cluster) later(x *curse, at time.Time, do func(*vmi)) {
 }
 
 func (c *cluster) stageHotNode(n []*node, at time.Time) {
-	n[0].curses = []*curse{c.failing()}
-	n[0].keepHot(at, c.dice.between(10*time.Minute, 2*time.Hour), -1)
+	n[0].curses = []*curse{c.newFailingCurse()}
+	n[0].keepHot(at, c.dice.pickDuration(10*time.Minute, 2*time.Hour), -1)
 }
 
 func (c *cluster) stageCancelled(n []*node, at time.Time) {
-	x := c.endless()
+	x := c.newEndlessCurse()
 	n[0].curses = []*curse{x}
-	n[0].keepHot(at, c.dice.between(40*time.Minute, 2*time.Hour), -1)
-	c.later(x, at.Add(c.dice.between(5*time.Minute, time.Hour)), func(v *vmi) { c.cancel(v, alice) })
+	n[0].keepHot(at, c.dice.pickDuration(40*time.Minute, 2*time.Hour), -1)
+	c.runOnceFailed(x, at.Add(c.dice.pickDuration(5*time.Minute, time.Hour)), func(v *vmi) { c.cancelEvacuation(v, alice) })
 }
 
 func (c *cluster) stageRestarted(n []*node, at time.Time) {
-	x := c.endless()
+	x := c.newEndlessCurse()
 	n[0].curses = []*curse{x}
-	n[0].keepHot(at, c.dice.between(40*time.Minute, 2*time.Hour), -1)
-	c.later(x, at.Add(c.dice.between(5*time.Minute, time.Hour)), c.restart)
+	n[0].keepHot(at, c.dice.pickDuration(40*time.Minute, 2*time.Hour), -1)
+	c.runOnceFailed(x, at.Add(c.dice.pickDuration(5*time.Minute, time.Hour)), c.restartVM)
 }
 
 func (c *cluster) stageTwo(n []*node, at time.Time) {
-	n[0].curses = []*curse{c.failing(), c.failing()}
-	n[0].keepHot(at, c.dice.between(30*time.Minute, 2*time.Hour), -1)
+	n[0].curses = []*curse{c.newFailingCurse(), c.newFailingCurse()}
+	n[0].keepHot(at, c.dice.pickDuration(30*time.Minute, 2*time.Hour), -1)
 }
 
 // stageQuiet: the node cools down for more than an hour, while the evacuation goes on failing, and is hot again.
 func (c *cluster) stageQuiet(n []*node, at time.Time) {
-	n[0].curses = []*curse{c.endless()}
-	first := c.dice.between(15*time.Minute, 40*time.Minute)
+	n[0].curses = []*curse{c.newEndlessCurse()}
+	first := c.dice.pickDuration(15*time.Minute, 40*time.Minute)
 	n[0].keepHot(at, first, -1)
-	n[0].keepHot(at.Add(first+c.dice.between(50*time.Minute, 100*time.Minute)), time.Hour, -1)
+	n[0].keepHot(at.Add(first+c.dice.pickDuration(50*time.Minute, 100*time.Minute)), time.Hour, -1)
 }
 
 // stageLeftMarked: a drain is given up, the node is uncordoned, its VM goes on failing, and the node becomes hot. The
 // pod that the drain left annotated takes a slot of the descheduler, so that it needs another one.
 func (c *cluster) stageLeftMarked(n []*node, at time.Time) {
 	c.descheduler.perNode = max(c.descheduler.perNode, 2)
-	n[0].curses = []*curse{c.endless()}
-	c.clock.at(at, func() {
-		c.drain(n[0], c.dice.between(3*time.Minute, 8*time.Minute), func() {
+	n[0].curses = []*curse{c.newEndlessCurse()}
+	c.clock.scheduleAt(at, func() {
+		c.startDrain(n[0], c.dice.pickDuration(3*time.Minute, 8*time.Minute), func() {
 			if c.dice.chance(0.9) {
-				c.cordon(n[0], false, func() {})
+				c.setCordoned(n[0], false, func() {})
 			}
 			for range 8 { // the emptied node is where most of them fit, so that there is something to evict
-				c.restart(pick(c.dice, c.vms...).vmi)
+				c.restartVM(pickOne(c.dice, c.vms...).vmi)
 			}
-			n[0].keepHot(c.clock.now.Add(c.dice.between(time.Minute, 20*time.Minute)), c.dice.between(20*time.Minute, time.Hour), -1)
+			n[0].keepHot(c.clock.now.Add(c.dice.pickDuration(time.Minute, 20*time.Minute)), c.dice.pickDuration(20*time.Minute, time.Hour), -1)
 		})
 	})
 }
 
 // stageFailsAlone: the descheduler acts once; after that nobody but KubeVirt retries.
 func (c *cluster) stageFailsAlone(n []*node, at time.Time) {
-	n[0].curses = []*curse{c.endless()}
+	n[0].curses = []*curse{c.newEndlessCurse()}
 	n[0].keepHot(at, time.Hour, 1)
 }
 
 // stageActsBefore: the descheduler marks several VMs while the first attempt still runs, and nothing afterwards.
 func (c *cluster) stageActsBefore(n []*node, at time.Time) {
-	x := c.endless()
+	x := c.newEndlessCurse()
 	x.ends, x.takes = []ending{stuck}, 3*time.Minute
 	n[0].curses = []*curse{x}
-	n[0].keepHot(at, c.descheduler.interval+time.Minute, c.dice.from(2, 4))
+	n[0].keepHot(at, c.descheduler.interval+time.Minute, c.dice.pickInt(2, 4))
 }
 
 // stageElsewhere: one node has the failures, the descheduler goes on at another one.
@@ -177,11 +179,11 @@ func (c *cluster) stageElsewhere(n []*node, at time.Time) {
 
 // stageDrainPolls: kubectl asks again and again for a VM that cannot move.
 func (c *cluster) stageDrainPolls(n []*node, at time.Time) {
-	n[0].curses = []*curse{c.failing()}
-	c.clock.at(at, func() {
-		c.drain(n[0], c.dice.between(3*time.Minute, 12*time.Minute), func() {
+	n[0].curses = []*curse{c.newFailingCurse()}
+	c.clock.scheduleAt(at, func() {
+		c.startDrain(n[0], c.dice.pickDuration(3*time.Minute, 12*time.Minute), func() {
 			if c.dice.chance(0.7) {
-				c.cordon(n[0], false, func() {})
+				c.setCordoned(n[0], false, func() {})
 			}
 		})
 	})
@@ -190,23 +192,23 @@ func (c *cluster) stageDrainPolls(n []*node, at time.Time) {
 // stageDrainOfMarked: a drain meets a VM that the descheduler marked before and that fails. kubectl's polls are no acts of
 // the descheduler, and the evacuation keeps its low priority.
 func (c *cluster) stageDrainOfMarked(n []*node, at time.Time) {
-	n[0].curses = []*curse{c.failing()}
+	n[0].curses = []*curse{c.newFailingCurse()}
 	n[0].keepHot(at, 3*time.Minute, 1)
-	c.clock.at(at.Add(c.dice.between(4*time.Minute, 8*time.Minute)), func() {
+	c.clock.scheduleAt(at.Add(c.dice.pickDuration(4*time.Minute, 8*time.Minute)), func() {
 		n[0].curses = nil
-		c.drain(n[0], c.dice.between(5*time.Minute, 15*time.Minute), func() { c.cordon(n[0], false, func() {}) })
+		c.startDrain(n[0], c.dice.pickDuration(5*time.Minute, 15*time.Minute), func() { c.setCordoned(n[0], false, func() {}) })
 	})
 }
 
 // stageUserFails: the migrations that fail on the hot node belong to no evacuation.
 func (c *cluster) stageUserFails(n []*node, at time.Time) {
 	n[0].keepHot(at, time.Hour, -1)
-	c.clock.at(at.Add(-time.Minute), func() {
+	c.clock.scheduleAt(at.Add(-time.Minute), func() {
 		for _, v := range n[0].guests {
 			if v.migratable {
 				v.userFails, v.optedOut = true, true
 				for i := range 8 {
-					c.clock.after(time.Duration(i)*6*time.Minute+c.dice.between(0, time.Minute), func() { c.migrate(v) })
+					c.clock.scheduleAfter(time.Duration(i)*6*time.Minute+c.dice.pickDuration(0, time.Minute), func() { c.requestMigration(v) })
 				}
 				return
 			}
@@ -218,14 +220,14 @@ func (c *cluster) stageUserFails(n []*node, at time.Time) {
 func (c *cluster) stageLongAfter(n []*node, at time.Time) {
 	n[0].curses = []*curse{{ends: []ending{breaks}, last: held4ever}}
 	n[0].keepHot(at, 3*time.Minute, 1)
-	again := at.Add(c.dice.between(40*time.Minute, 70*time.Minute))
+	again := at.Add(c.dice.pickDuration(40*time.Minute, 70*time.Minute))
 	n[0].keepHot(again, time.Hour, -1)
-	c.lift(n[0], again.Add(-time.Second))
+	c.liftNodeCurses(n[0], again.Add(-time.Second))
 }
 
 // stageExternal: KubeVirt makes no attempt for such a VM.
 func (c *cluster) stageExternal(n []*node, at time.Time) {
-	c.clock.at(at.Add(-time.Second), func() {
+	c.clock.scheduleAt(at.Add(-time.Second), func() {
 		for i, v := range n[0].guests {
 			if i < 2 {
 				v.strategy = "External"
@@ -244,21 +246,21 @@ func (c *cluster) stageAborted(n []*node, at time.Time) {
 
 // stageCancelledBefore: the evacuation that failed is cancelled before the descheduler acts again, also on that VM.
 func (c *cluster) stageCancelledBefore(n []*node, at time.Time) {
-	c.stageOverBefore(n[0], at, c.cancelled)
+	c.stageOverBefore(n[0], at, c.cancelByUser)
 }
 
-func (c *cluster) cancelled(v *vmi) { c.cancel(v, alice) }
+func (c *cluster) cancelByUser(v *vmi) { c.cancelEvacuation(v, alice) }
 
 // stageRestartedBefore: the same with a restart.
 func (c *cluster) stageRestartedBefore(n []*node, at time.Time) {
-	c.stageOverBefore(n[0], at, c.restart)
+	c.stageOverBefore(n[0], at, c.restartVM)
 }
 
 func (c *cluster) stageOverBefore(n *node, at time.Time, end func(*vmi)) {
 	x := &curse{ends: []ending{breaks, stuck, breaks, breaks, breaks, breaks}, last: breaks}
 	n.curses = []*curse{x}
 	n.keepHot(at, 3*time.Minute, 1)
-	c.later(x, at.Add(c.dice.between(4*time.Minute, 15*time.Minute)), func(v *vmi) {
+	c.runOnceFailed(x, at.Add(c.dice.pickDuration(4*time.Minute, 15*time.Minute)), func(v *vmi) {
 		end(v)
 		x.ends, x.last = nil, succeeds
 		n.keepHot(c.clock.now.Add(30*time.Second), time.Hour, -1)
@@ -270,5 +272,5 @@ func (c *cluster) stageMovedBefore(n []*node, at time.Time) {
 	n[0].curses = []*curse{{ends: []ending{breaks, crashes}, last: succeeds}}
 	n[0].keepHot(at, 3*time.Minute, 1)
 	n[0].keepHot(at.Add(20*time.Minute), time.Hour, -1)
-	c.lift(n[0], at.Add(19*time.Minute))
+	c.liftNodeCurses(n[0], at.Add(19*time.Minute))
 }

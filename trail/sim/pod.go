@@ -21,24 +21,24 @@ type pod struct {
 	gone          bool
 }
 
-// ended reports whether the pod runs nothing any more.
-func (p *pod) ended() bool { return p.gone || p.phase == "Succeeded" || p.phase == "Failed" }
+// hasEnded reports whether the pod runs nothing any more.
+func (p *pod) hasEnded() bool { return p.gone || p.phase == "Succeeded" || p.phase == "Failed" }
 
 // newPod makes a pod that nobody has seen yet.
 func (c *cluster) newPod(v *vmi, m *migration) *pod {
 	return &pod{vmi: v, migration: m, phase: "Pending", meta: tracker.Meta{
-		UID: c.nextUID("pod"), Namespace: v.vm.namespace, Name: "virt-launcher-" + v.vm.name + "-" + c.dice.suffix(), CreatedAt: second(c.clock.now),
+		UID: c.nextUID("pod"), Namespace: v.vm.namespace, Name: "virt-launcher-" + v.vm.name + "-" + c.dice.newSuffix(), CreatedAt: truncateToSecond(c.clock.now),
 	}}
 }
 
 // podChanged shows a pod to the collector and to the descheduler's informer.
 func (c *cluster) podChanged(p *pod) {
-	seen, meta := c.changed(trail.ObjectPod, &p.meta, p.gone)
-	c.tell(seen.At, p.observation(seen, meta))
-	c.descheduler.informed(p)
+	seen, meta := c.updateObject(trail.ObjectPod, &p.meta, p.gone)
+	c.recordSight(seen.At, p.newObservation(seen, meta))
+	c.descheduler.handlePodUpdate(p)
 }
 
-func (p *pod) observation(seen tracker.Seen, meta tracker.Meta) tracker.PodObservation {
+func (p *pod) newObservation(seen tracker.Seen, meta tracker.Meta) tracker.PodObservation {
 	o := tracker.PodObservation{
 		Seen: seen, Meta: meta, VMI: p.vmi.vm.name, VMIUID: p.vmi.meta.UID, Node: p.node, Phase: p.phase,
 		EvictionInProgress: p.annotated, HasInProgress: p.annotated != "", Unschedulable: p.unschedulable,
@@ -48,7 +48,7 @@ func (p *pod) observation(seen tracker.Seen, meta tracker.Meta) tracker.PodObser
 	}
 	if !p.disrupted.IsZero() {
 		o.Disruption = tracker.Condition{
-			Type: "DisruptionTarget", Status: "True", Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting", ChangedAt: second(p.disrupted),
+			Type: "DisruptionTarget", Status: "True", Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting", ChangedAt: truncateToSecond(p.disrupted),
 		}
 	}
 	return o
@@ -65,12 +65,12 @@ func (c *cluster) podsOn(n *node) []*pod {
 			pods = append(pods, m.target)
 		}
 	}
-	return slices.DeleteFunc(pods, (*pod).ended)
+	return slices.DeleteFunc(pods, (*pod).hasEnded)
 }
 
-// annotate sets or removes eviction-in-progress.
-func (c *cluster) annotate(p *pod, value string) {
-	if p == nil || p.ended() || p.annotated == value {
+// annotatePod sets or removes eviction-in-progress.
+func (c *cluster) annotatePod(p *pod, value string) {
+	if p == nil || p.hasEnded() || p.annotated == value {
 		return
 	}
 	p.annotated = value
@@ -79,7 +79,7 @@ func (c *cluster) annotate(p *pod, value string) {
 
 // endPod lets a pod end; the completed pod stays, with what annotations it has.
 func (c *cluster) endPod(p *pod, phase string) {
-	if p == nil || p.ended() {
+	if p == nil || p.hasEnded() {
 		return
 	}
 	p.phase = phase
@@ -91,7 +91,7 @@ func (c *cluster) deletePod(p *pod) {
 	if p == nil || p.gone {
 		return
 	}
-	if !p.ended() {
+	if !p.hasEnded() {
 		p.phase = "Failed"
 	}
 	p.gone = true

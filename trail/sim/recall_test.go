@@ -42,15 +42,15 @@ type found struct {
 func TestDualRetryRecallAndPrecision(t *testing.T) {
 	t.Parallel()
 	results := make([]result, *simRuns)
-	eachAtOnce(*simRuns, func(i int) { results[i] = compare(New(*simSeed + uint64(i))) })
+	eachAtOnce(*simRuns, func(i int) { results[i] = checkRun(New(*simSeed + uint64(i))) })
 	full, marks, all := score{}, score{}, summary{kinds: map[string]int{}, closed: map[string]int{}, paths: map[string]int{}}
 	for _, r := range results {
 		require.Empty(t, r.broken, "seed %d", r.seed)
 		full.add(r.full)
 		marks.add(r.marks)
-		all.add(r)
+		all.addRun(r)
 	}
-	t.Logf("\n%s", table(full, marks, all))
+	t.Logf("\n%s", renderTable(full, marks, all))
 	for _, wrong := range slices.Concat(full.wrong, marks.wrong) {
 		t.Log(wrong)
 	}
@@ -69,8 +69,8 @@ func TestDualRetryThroughBrokenWatches(t *testing.T) {
 	scores := make([]score, runs)
 	eachAtOnce(runs, func(i int) {
 		r := New(*simSeed + uint64(i)).Cut()
-		_, loops := derive(factsOf(r), r.End)
-		scores[i] = match(r, "broken watches", r.Loops, loops, apart+longestCut)
+		_, loops := deriveLoops(factsOf(r), r.End)
+		scores[i] = matchLoops(r, "broken watches", r.Loops, loops, apart+longestCut)
 	})
 	all := score{}
 	for _, s := range scores {
@@ -113,16 +113,16 @@ type result struct {
 	broken       string // a property that does not hold
 }
 
-// compare derives a run: with everything, in another order, with everything twice, and without the audit log.
-func compare(r Run) result {
+// checkRun derives a run: with everything, in another order, with everything twice, and without the audit log.
+func checkRun(r Run) result {
 	facts := factsOf(r)
-	rows, loops := derive(facts, r.End)
+	rows, loops := deriveLoops(facts, r.End)
 	out := result{seed: r.Seed, observations: len(r.Observations), facts: len(facts), found: loops, truth: r.Loops}
-	out.full = match(r, "with audit", r.Loops, loops, apart)
-	out.broken = properties(r, facts, rows)
+	out.full = matchLoops(r, "with audit", r.Loops, loops, apart)
+	out.broken = findBrokenPromise(r, facts, rows)
 	if r.MarksTell {
-		_, loops = derive(withoutRequests(facts), r.End)
-		out.marks = match(r, "without audit", r.LoopsByMarks, loops, apart)
+		_, loops = deriveLoops(withoutRequests(facts), r.End)
+		out.marks = matchLoops(r, "without audit", r.LoopsByMarks, loops, apart)
 	}
 	return out
 }
@@ -142,17 +142,17 @@ func withoutRequests(facts []trail.Fact) []trail.Fact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return f.Object.Kind == trail.ObjectRequest })
 }
 
-// properties returns which promise of Derive a run breaks: neither the order of the facts nor seeing them twice matters.
-func properties(r Run, facts []trail.Fact, rows map[trail.Subject]trail.Derived) string {
+// findBrokenPromise returns which promise of Derive a run breaks: neither the order of the facts nor seeing them twice matters.
+func findBrokenPromise(r Run, facts []trail.Fact, rows map[trail.Subject]trail.Derived) string {
 	chance := rand.New(rand.NewPCG(r.Seed, 1))
 	twice := slices.Concat(facts, facts)
 	chance.Shuffle(len(twice), func(i, j int) { twice[i], twice[j] = twice[j], twice[i] })
-	if again, _ := derive(twice, r.End); sameRows(rows, again) {
+	if again, _ := deriveLoops(twice, r.End); sameRows(rows, again) {
 		return ""
 	}
 	shuffled := slices.Clone(facts)
 	chance.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	if again, _ := derive(shuffled, r.End); !sameRows(rows, again) {
+	if again, _ := deriveLoops(shuffled, r.End); !sameRows(rows, again) {
 		return "shuffled facts give other rows"
 	}
 	return "facts told twice give other rows"
@@ -178,11 +178,11 @@ type score struct {
 	wrong               []string
 }
 
-func (s score) recall() float64    { return share(s.right, s.truth) }
-func (s score) precision() float64 { return share(s.right, s.found) }
+func (s score) recall() float64    { return computeShare(s.right, s.truth) }
+func (s score) precision() float64 { return computeShare(s.right, s.found) }
 
-// share returns 1 for nothing of nothing.
-func share(part, whole int) float64 {
+// computeShare returns 1 for nothing of nothing.
+func computeShare(part, whole int) float64 {
 	if whole == 0 {
 		return 1
 	}
@@ -205,8 +205,8 @@ func (s *score) otherPath(name string, n int) {
 	s.paths[name] += n
 }
 
-// match pairs what was found with what was there, each at most once. Times may be apart by what within says.
-func match(r Run, source string, truth []Loop, loops []found, within time.Duration) score {
+// matchLoops pairs what was found with what was there, each at most once. Times may be apart by what within says.
+func matchLoops(r Run, source string, truth []Loop, loops []found, within time.Duration) score {
 	var dual []Loop
 	for _, l := range loops {
 		if l.Kind == "dual_retry" {
@@ -215,10 +215,10 @@ func match(r Run, source string, truth []Loop, loops []found, within time.Durati
 	}
 	s := score{truth: len(truth), found: len(dual)}
 	say := func(what string, l Loop) {
-		s.wrong = append(s.wrong, fmt.Sprintf("seed %d (%s, %s) %s: %s %v", r.Seed, r.KubeVirt, source, what, l.text(r.Start), r.Plots))
+		s.wrong = append(s.wrong, fmt.Sprintf("seed %d (%s, %s) %s: %s %v", r.Seed, r.KubeVirt, source, what, l.formatRelative(r.Start), r.Plots))
 	}
 	for _, want := range truth {
-		i := slices.IndexFunc(dual, func(l Loop) bool { return want.is(l, within) })
+		i := slices.IndexFunc(dual, func(l Loop) bool { return want.isSameAs(l, within) })
 		if i < 0 {
 			say("missed", want)
 			continue
@@ -240,13 +240,13 @@ func match(r Run, source string, truth []Loop, loops []found, within time.Durati
 	return s
 }
 
-// is reports whether two loops are the same one.
-func (l Loop) is(o Loop, within time.Duration) bool {
+// isSameAs reports whether two loops are the same one.
+func (l Loop) isSameAs(o Loop, within time.Duration) bool {
 	near := func(a, b time.Time) bool { return a.IsZero() == b.IsZero() && a.Sub(b).Abs() <= within }
 	return l.Node == o.Node && l.Namespace == o.Namespace && l.VMI == o.VMI && near(l.OpenedAt, o.OpenedAt) && near(l.ClosedAt, o.ClosedAt)
 }
 
-func (l Loop) text(start time.Time) string {
+func (l Loop) formatRelative(start time.Time) string {
 	closed := "open"
 	if !l.ClosedAt.IsZero() {
 		closed = l.ClosedAt.Sub(start).Round(10*time.Millisecond).String() + " " + l.ClosedBy
@@ -260,7 +260,7 @@ type summary struct {
 	kinds, closed, paths      map[string]int
 }
 
-func (s *summary) add(r result) {
+func (s *summary) addRun(r result) {
 	s.runs++
 	s.observations += r.observations
 	s.facts += r.facts
@@ -273,8 +273,8 @@ func (s *summary) add(r result) {
 	}
 }
 
-// table returns the outcome as people read it. Paths and ends are told, not judged: the path is partly a guess from outside.
-func table(full, marks score, all summary) string {
+// renderTable returns the outcome as people read it. Paths and ends are told, not judged: the path is partly a guess from outside.
+func renderTable(full, marks score, all summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d runs, %d observations, %d facts\n\n", all.runs, all.observations, all.facts)
 	fmt.Fprintf(&b, "%-14s %7s %7s %7s %9s %10s %11s %11s\n", "dual_retry", "there", "found", "right", "recall", "precision", "right path", "right end")
@@ -283,16 +283,16 @@ func table(full, marks score, all summary) string {
 		score
 	}{{"with audit", full}, {"without audit", marks}} {
 		fmt.Fprintf(&b, "%-14s %7d %7d %7d %8.2f%% %9.2f%% %10.2f%% %10.2f%%\n", row.name, row.truth, row.found, row.right,
-			100*row.recall(), 100*row.precision(), 100*share(row.path, row.right), 100*share(row.cause, row.right))
+			100*row.recall(), 100*row.precision(), 100*computeShare(row.path, row.right), 100*computeShare(row.cause, row.right))
 	}
-	b.WriteString(shares("other paths, with audit", full.paths))
-	b.WriteString(shares("found, by kind", all.kinds))
-	b.WriteString(shares("there, by what closed them", all.closed))
-	b.WriteString(shares("there, by how they came about", all.paths))
+	b.WriteString(renderShares("other paths, with audit", full.paths))
+	b.WriteString(renderShares("found, by kind", all.kinds))
+	b.WriteString(renderShares("there, by what closed them", all.closed))
+	b.WriteString(renderShares("there, by how they came about", all.paths))
 	return b.String()
 }
 
-func shares(title string, counts map[string]int) string {
+func renderShares(title string, counts map[string]int) string {
 	var b strings.Builder
 	sum := 0
 	for _, n := range counts {
@@ -300,7 +300,7 @@ func shares(title string, counts map[string]int) string {
 	}
 	fmt.Fprintf(&b, "\n%s\n", title)
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(&b, "  %-44s %7d %8.2f%%\n", name, counts[name], 100*share(counts[name], sum))
+		fmt.Fprintf(&b, "  %-44s %7d %8.2f%%\n", name, counts[name], 100*computeShare(counts[name], sum))
 	}
 	return b.String()
 }

@@ -45,12 +45,12 @@ func historyOf(rows map[trail.Subject]trail.Derived) history {
 	return h
 }
 
-// find returns the loops that the rule sees.
-func (r rule) find(h history, now time.Time) []found {
+// findLoops returns the loops that the rule sees.
+func (r rule) findLoops(h history, now time.Time) []found {
 	var out []found
 	taken := map[string]time.Time{}
 	for _, e := range h.evacuations {
-		for _, l := range r.loopsOf(e, r.acts(h, e), r.failures(h, e), now) {
+		for _, l := range r.loopsOf(e, r.findActs(h, e), r.findFailures(h, e), now) {
 			if key := e.Node + l.OpenedAt.String(); !r.firstOnly || taken[key].IsZero() {
 				taken[key] = l.OpenedAt
 				out = append(out, found{"dual_retry", l})
@@ -60,8 +60,8 @@ func (r rule) find(h history, now time.Time) []found {
 	return inOrder(out)
 }
 
-// acts returns the times of the descheduler's acts on the node while the evacuation was open.
-func (r rule) acts(h history, e trail.Evacuation) []time.Time {
+// findActs returns the times of the descheduler's acts on the node while the evacuation was open.
+func (r rule) findActs(h history, e trail.Evacuation) []time.Time {
 	var out []time.Time
 	for _, q := range h.requests {
 		answered := q.Answer == trail.AnswerMarked || q.Answer == trail.AnswerAlreadyMarked && !r.markedOnly
@@ -73,8 +73,8 @@ func (r rule) acts(h history, e trail.Evacuation) []time.Time {
 	return out
 }
 
-// failures returns the times at which attempts failed.
-func (r rule) failures(h history, e trail.Evacuation) []time.Time {
+// findFailures returns the times at which attempts failed.
+func (r rule) findFailures(h history, e trail.Evacuation) []time.Time {
 	var out []time.Time
 	for _, m := range h.migrations {
 		failed := m.Outcome == trail.OutcomeFailed || r.aborts && m.Outcome == trail.OutcomeAborted
@@ -102,7 +102,7 @@ func (r rule) loopsOf(e trail.Evacuation, acts, failures []time.Time, now time.T
 			open = nil
 		}
 		last = at
-		if at.Before(end) && open == nil && r.recent(failures, at) {
+		if at.Before(end) && open == nil && r.hasRecentFailure(failures, at) {
 			out = append(out, Loop{Node: e.Node, Namespace: e.Namespace, VMI: e.VMI, OpenedAt: at})
 			open = &out[len(out)-1]
 		}
@@ -113,8 +113,8 @@ func (r rule) loopsOf(e trail.Evacuation, acts, failures []time.Time, now time.T
 	return out
 }
 
-// recent reports whether the latest failure before an act is young enough.
-func (r rule) recent(failures []time.Time, at time.Time) bool {
+// hasRecentFailure reports whether the latest failure before an act is young enough.
+func (r rule) hasRecentFailure(failures []time.Time, at time.Time) bool {
 	latest := time.Time{}
 	for _, f := range failures {
 		if (f.Before(at) || r.anyTime) && f.After(latest) {
@@ -141,12 +141,12 @@ func TestWrongRulesFail(t *testing.T) {
 	}
 	eachAtOnce(runs, func(i int) {
 		r := New(uint64(i))
-		rows, _ := derive(factsOf(r), r.End)
+		rows, _ := deriveLoops(factsOf(r), r.End)
 		h := historyOf(rows)
 		lock.Lock()
 		defer lock.Unlock()
 		for name, rule := range rules {
-			scores[name].add(match(r, name, r.Loops, rule.find(h, r.End), apart))
+			scores[name].add(matchLoops(r, name, r.Loops, rule.findLoops(h, r.End), apart))
 		}
 	})
 	for name, s := range scores {

@@ -50,50 +50,50 @@ func NewAt(seed uint64, begin time.Time) Run {
 	c.clock.now = c.clock.now.Add(begin.Sub(epoch))
 	c.watch.uids += uint64(begin.Unix())
 	c.watch.version += 100 * uint64(begin.Unix())
-	return c.play(seed)
+	return c.runToEnd(seed)
 }
 
 func newCluster(seed uint64) *cluster {
 	d := newDice(seed)
 	o := options{
-		nodes: d.from(3, 8), hours: d.between(2*time.Hour, 4*time.Hour), policySeen: d.chance(0.8),
-		auditDelay: pick(d, 300*time.Millisecond, 2*time.Second, 30*time.Second),
+		nodes: d.pickInt(3, 8), hours: d.pickDuration(2*time.Hour, 4*time.Hour), policySeen: d.chance(0.8),
+		auditDelay: pickOne(d, 300*time.Millisecond, 2*time.Second, 30*time.Second),
 		userEvery:  25 * time.Minute, restartEvery: 40 * time.Minute, statusEvery: 30 * time.Second,
 	}
-	o.vms = max(10, min(60, o.nodes*d.from(3, 9)))
-	o.misses = d.from(1, 3)
+	o.vms = max(10, min(60, o.nodes*d.pickInt(3, 9)))
+	o.misses = d.pickInt(1, 3)
 	if seed%2 == 0 {
-		o.natural, o.flaky, o.loops, o.misses = true, 0.03, d.from(1, 2), 1
+		o.natural, o.flaky, o.loops, o.misses = true, 0.03, d.pickInt(1, 2), 1
 	}
-	return assemble(d, o, pick(d, v160, v160, v160, v164, v184, v184, v184queue, v190, v190, v190))
+	return assembleCluster(d, o, pickOne(d, v160, v160, v160, v164, v184, v184, v184queue, v190, v190, v190))
 }
 
-// assemble makes a cluster that has not begun.
-func assemble(d dice, o options, r release) *cluster {
+// assembleCluster makes a cluster that has not begun.
+func assembleCluster(d dice, o options, r release) *cluster {
 	c := &cluster{dice: d, options: o, release: r, all: newLedger(), marks: newLedger()}
-	c.clock.now = epoch.Add(d.between(0, time.Second))
+	c.clock.now = epoch.Add(d.pickDuration(0, time.Second))
 	c.watch.last = map[trail.ObjectKind]time.Time{}
-	c.watch.version = uint64(d.from(1000, 90000))
+	c.watch.version = uint64(d.pickInt(1000, 90000))
 	c.descheduler = newDescheduler(c)
 	return c
 }
 
-// play runs a cluster to its end.
-func (c *cluster) play(seed uint64) Run {
+// runToEnd runs a cluster to its end.
+func (c *cluster) runToEnd(seed uint64) Run {
 	r := Run{Seed: seed, KubeVirt: c.release.version, Injected: c.options.loops > 0, Start: c.clock.now}
-	c.build()
+	c.createNodesAndVMs()
 	free := slices.Clone(c.nodes[:len(c.nodes)-1]) // one node at least stays out of the plots
 	c.dice.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
-	free = c.inject(loopPlots, c.options.loops, free)
-	c.inject(nearMisses, c.options.misses, free)
-	c.live()
-	c.descheduler.begin()
+	free = c.injectPlots(loopPlots, c.options.loops, free)
+	c.injectPlots(nearMisses, c.options.misses, free)
+	c.startBackgroundActivity()
+	c.descheduler.startCycles()
 	stop := c.clock.now.Add(c.options.hours)
-	c.clock.run(stop)
+	c.clock.runUntil(stop)
 	r.Plots = c.plots
-	r.Observations = c.watch.observations()
+	r.Observations = c.watch.listObservations()
 	r.End = stop.Add(time.Minute) // the last sights come after the last moment
-	r.Loops, r.LoopsByMarks = c.all.finish(r.End), c.marks.finish(r.End)
+	r.Loops, r.LoopsByMarks = c.all.finishLoops(r.End), c.marks.finishLoops(r.End)
 	r.MarksTell = c.release.source || c.options.policySeen
 	return r
 }

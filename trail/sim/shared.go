@@ -15,5 +15,5 @@ func Shared(seed uint64, tenants int) Run {
 	for i := range tenants {
 		o.namespaces = append(o.namespaces, fmt.Sprintf("tenant-%d", i+1))
 	}
-	return assemble(newDice(seed), o, v190).play(seed)
+	return assembleCluster(newDice(seed), o, v190).runToEnd(seed)
 }

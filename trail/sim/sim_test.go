@@ -43,7 +43,7 @@ func TestObservationsInOrder(t *testing.T) {
 			require.False(t, at.Before(last), "seed %d: observation %d comes before the one before it", r.Seed, i)
 			require.False(t, at.After(r.End), "seed %d: observation %d comes after the end", r.Seed, i)
 			last = at
-			kind, seen, meta, ok := object(o)
+			kind, seen, meta, ok := describeObject(o)
 			if !ok {
 				continue
 			}
@@ -162,10 +162,10 @@ func TestBackoffHolds(t *testing.T) {
 					exist[vm][i] = o
 				}
 			case tracker.PodObservation:
-				if !o.CreatedAt.Equal(second(o.At)) || o.MigrationUID == "" || o.Phase != "Pending" {
+				if !o.CreatedAt.Equal(truncateToSecond(o.At)) || o.MigrationUID == "" || o.Phase != "Pending" {
 					continue
 				}
-				until := earliest(exist[o.Namespace+"/"+o.VMI], o.MigrationUID)
+				until := computeEarliestStart(exist[o.Namespace+"/"+o.VMI], o.MigrationUID)
 				require.False(t, o.At.Before(until), "seed %d: %s started at %s, backoff until %s", r.Seed, o.MigrationName, o.At, until)
 				if !until.IsZero() {
 					held++
@@ -177,8 +177,8 @@ func TestBackoffHolds(t *testing.T) {
 	require.Greater(t, held, 100, "attempts that had to wait")
 }
 
-// earliest is KubeVirt's formula once more (reference: kubevirt-signals §2.4); zero where nothing holds the migration.
-func earliest(exist []tracker.MigrationObservation, uid string) time.Time {
+// computeEarliestStart is KubeVirt's formula once more (reference: kubevirt-signals §2.4); zero where nothing holds the migration.
+func computeEarliestStart(exist []tracker.MigrationObservation, uid string) time.Time {
 	failed, last := 0, time.Time{}
 	for _, m := range slices.Backward(exist) {
 		if m.UID == uid || !m.DeletionAt.IsZero() {
@@ -287,7 +287,7 @@ func TestDeschedulerLimits(t *testing.T) {
 			}
 			asked++
 		}
-		c.play(seed)
+		c.runToEnd(seed)
 	}
 	require.Greater(t, asked, 100)
 }
@@ -298,7 +298,7 @@ func TestActsAreApartFromFailures(t *testing.T) {
 	for seed := range uint64(someSeeds) {
 		c := newCluster(seed)
 		c.noted = func(m *migration) {
-			if n := c.node(m.from); m.phase == trail.PhaseFailed && !m.vmi.over && m.vmi.phase == "Running" {
+			if n := c.findNode(m.from); m.phase == trail.PhaseFailed && !m.vmi.over && m.vmi.phase == "Running" {
 				require.GreaterOrEqual(t, c.clock.now.Sub(n.acted), 2*time.Second, "seed %d: %s failed", seed, m.meta.Name)
 			}
 		}
@@ -310,7 +310,7 @@ func TestActsAreApartFromFailures(t *testing.T) {
 				}
 			}
 		}
-		c.play(seed)
+		c.runToEnd(seed)
 	}
 }
 
@@ -363,7 +363,7 @@ func TestCut(t *testing.T) {
 		seen := map[string]string{}
 		last := time.Time{}
 		for _, o := range r.Observations {
-			kind, s, meta, ok := object(o)
+			kind, s, meta, ok := describeObject(o)
 			if g, is := o.(tracker.GapObservation); is {
 				require.Less(t, g.ClosedAt.Sub(g.OpenedAt), longestCut)
 				gaps++

@@ -56,8 +56,8 @@ type ledger struct {
 
 func newLedger() *ledger { return &ledger{on: map[*evacuation]int{}, acted: map[string]time.Time{}} }
 
-// opened notes a new mark.
-func (c *cluster) opened(v *vmi) *evacuation {
+// openEvacuation notes a new mark.
+func (c *cluster) openEvacuation(v *vmi) *evacuation {
 	e := &evacuation{node: v.mark, namespace: v.vm.namespace, vmi: v.vm.name}
 	for _, l := range []*ledger{c.all, c.marks} {
 		l.open = append(l.open, e)
@@ -70,28 +70,28 @@ func (c *cluster) endEvacuation(v *vmi, by string) {
 	if v.evacuation == nil {
 		return
 	}
-	c.all.end(v.evacuation, c.clock.now, by)
-	c.marks.end(v.evacuation, c.clock.now, by)
+	c.all.removeEvacuation(v.evacuation, c.clock.now, by)
+	c.marks.removeEvacuation(v.evacuation, c.clock.now, by)
 	v.evacuation = nil
 }
 
-// act notes that the descheduler acted on a node: its request for a pod there was answered "marked" or "already
+// recordAct notes that the descheduler acted on a node: its request for a pod there was answered "marked" or "already
 // marked". Without an audit log only a mark tells of it, and that only as far as the mark tells whose it is.
-func (c *cluster) act(n *node, v *vmi, answer trail.RequestAnswer, inherited bool) {
-	path := func(e *evacuation) string { return c.path(e, v) }
+func (c *cluster) recordAct(n *node, v *vmi, answer trail.RequestAnswer, inherited bool) {
+	path := func(e *evacuation) string { return c.explainPath(e, v) }
 	n.acted = c.clock.now
 	if h := n.heatAt(c.clock.now); h != nil && answer == trail.AnswerMarked && len(n.curses) == 0 {
 		h.acts--
 	}
-	c.all.act(n.meta.Name, c.clock.now, path)
+	c.all.recordAct(n.meta.Name, c.clock.now, path)
 	if answer == trail.AnswerMarked && c.markTells(n, inherited) {
-		c.marks.act(n.meta.Name, c.clock.now, path)
+		c.marks.recordAct(n.meta.Name, c.clock.now, path)
 	}
 }
 
-// path returns why the descheduler could act for a VMI although the evacuation was under way on its node: what kept it from
+// explainPath returns why the descheduler could act for a VMI although the evacuation was under way on its node: what kept it from
 // that is not there, or is gone for that evacuation, or for so many others that its limits leak.
-func (c *cluster) path(e *evacuation, acted *vmi) string {
+func (c *cluster) explainPath(e *evacuation, acted *vmi) string {
 	d := c.descheduler
 	onNode, all := 0, 0
 	for _, o := range c.all.open {
@@ -123,9 +123,9 @@ func (c *cluster) markTells(n *node, inherited bool) bool {
 	return c.options.policySeen && !n.cordoned
 }
 
-// act opens a loop for every evacuation on the node an attempt of which failed before and not too long ago.
-func (l *ledger) act(node string, at time.Time, path func(*evacuation) string) {
-	l.quiet(node, at)
+// recordAct opens a loop for every evacuation on the node an attempt of which failed before and not too long ago.
+func (l *ledger) recordAct(node string, at time.Time, path func(*evacuation) string) {
+	l.closeQuietLoops(node, at)
 	l.acted[node] = at
 	for _, e := range l.open {
 		_, looping := l.on[e]
@@ -137,36 +137,36 @@ func (l *ledger) act(node string, at time.Time, path func(*evacuation) string) {
 	}
 }
 
-// quiet closes the loops on a node where the descheduler has not acted for long.
-func (l *ledger) quiet(node string, now time.Time) {
+// closeQuietLoops closes the loops on a node where the descheduler has not acted for long.
+func (l *ledger) closeQuietLoops(node string, now time.Time) {
 	until := l.acted[node].Add(quietAfter)
 	if until.After(now) {
 		return
 	}
 	for e := range l.on {
 		if e.node == node {
-			l.close(e, until, ClosedByQuiet)
+			l.closeLoop(e, until, ClosedByQuiet)
 		}
 	}
 }
 
-func (l *ledger) end(e *evacuation, at time.Time, by string) {
-	l.quiet(e.node, at)
-	l.close(e, at, by)
+func (l *ledger) removeEvacuation(e *evacuation, at time.Time, by string) {
+	l.closeQuietLoops(e.node, at)
+	l.closeLoop(e, at, by)
 	l.open = slices.DeleteFunc(l.open, func(o *evacuation) bool { return o == e })
 }
 
-func (l *ledger) close(e *evacuation, at time.Time, by string) {
+func (l *ledger) closeLoop(e *evacuation, at time.Time, by string) {
 	if i, looping := l.on[e]; looping {
 		l.loops[i].ClosedAt, l.loops[i].ClosedBy = at, by
 		delete(l.on, e)
 	}
 }
 
-// finish ends the ledger at the end of the run: loops stay open but for those that fell quiet.
-func (l *ledger) finish(at time.Time) []Loop {
+// finishLoops ends the ledger at the end of the run: loops stay open but for those that fell quiet.
+func (l *ledger) finishLoops(at time.Time) []Loop {
 	for node := range l.acted {
-		l.quiet(node, at)
+		l.closeQuietLoops(node, at)
 	}
 	return l.loops
 }

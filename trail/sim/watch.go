@@ -25,7 +25,7 @@ type sight struct {
 
 // nextVersion returns the next resource version: one counter for all objects, with gaps for what we do not watch.
 func (c *cluster) nextVersion() string {
-	c.watch.version += uint64(c.dice.from(1, 3))
+	c.watch.version += uint64(c.dice.pickInt(1, 3))
 	return strconv.FormatUint(c.watch.version, 10)
 }
 
@@ -35,9 +35,9 @@ func (c *cluster) nextUID(prefix string) string {
 	return prefix + "-" + strconv.FormatUint(c.watch.uids, 10)
 }
 
-// sees returns the time at which a change made now is seen, after what the same watch told before.
-func (c *cluster) sees(kind trail.ObjectKind) time.Time {
-	at := c.clock.now.Add(c.dice.between(8*time.Millisecond, 70*time.Millisecond))
+// nextSeenTime returns the time at which a change made now is seen, after what the same watch told before.
+func (c *cluster) nextSeenTime(kind trail.ObjectKind) time.Time {
+	at := c.clock.now.Add(c.dice.pickDuration(8*time.Millisecond, 70*time.Millisecond))
 	if last := c.watch.last[kind]; !at.After(last) {
 		at = last.Add(50 * time.Microsecond)
 	}
@@ -45,13 +45,13 @@ func (c *cluster) sees(kind trail.ObjectKind) time.Time {
 	return at
 }
 
-// tell writes down a sight.
-func (c *cluster) tell(at time.Time, o tracker.Observation) {
+// recordSight writes down a sight.
+func (c *cluster) recordSight(at time.Time, o tracker.Observation) {
 	c.watch.seen = append(c.watch.seen, sight{at, o})
 }
 
-// observations returns all sights in the order of their times.
-func (w *watcher) observations() []tracker.Observation {
+// listObservations returns all sights in the order of their times.
+func (w *watcher) listObservations() []tracker.Observation {
 	slices.SortStableFunc(w.seen, func(a, b sight) int { return a.at.Compare(b.at) })
 	out := make([]tracker.Observation, len(w.seen))
 	for i, s := range w.seen {
@@ -60,17 +60,17 @@ func (w *watcher) observations() []tracker.Observation {
 	return out
 }
 
-// second cuts a time to what Kubernetes writes into objects: whole seconds, cut, not rounded.
-func second(t time.Time) time.Time { return t.Truncate(time.Second) }
+// truncateToSecond cuts a time to what Kubernetes writes into objects: whole seconds, cut, not rounded.
+func truncateToSecond(t time.Time) time.Time { return t.Truncate(time.Second) }
 
-// changed bumps the version of an object and returns when and how that is seen.
-func (c *cluster) changed(kind trail.ObjectKind, m *tracker.Meta, gone bool) (tracker.Seen, tracker.Meta) {
+// updateObject bumps the version of an object and returns when and how that is seen.
+func (c *cluster) updateObject(kind trail.ObjectKind, m *tracker.Meta, gone bool) (tracker.Seen, tracker.Meta) {
 	m.ResourceVersion = c.nextVersion()
-	return tracker.Seen{At: c.sees(kind), Gone: gone}, *m
+	return tracker.Seen{At: c.nextSeenTime(kind), Gone: gone}, *m
 }
 
-// listed returns how an object is seen in the first list.
-func (c *cluster) listed(m *tracker.Meta) (tracker.Seen, tracker.Meta) {
+// listObject returns how an object is seen in the first list.
+func (c *cluster) listObject(m *tracker.Meta) (tracker.Seen, tracker.Meta) {
 	m.ResourceVersion = c.nextVersion()
 	return tracker.Seen{At: c.clock.now, Listed: true}, *m
 }

@@ -16,7 +16,7 @@ func TestPolicyThatComesBack(t *testing.T) {
 	var counts []int
 	for i, text := range []string{"a", "a", "b", "b", "a", "a"} {
 		o := PolicyObservation{Seen: Seen{At: day.Add(time.Duration(i) * time.Minute)}, Meta: Meta{UID: "file"}, Text: text}
-		facts = append(facts, resumed(facts).Observe(o)...)
+		facts = append(facts, newResumedTracker(facts).Observe(o)...)
 		counts = append(counts, len(facts))
 	}
 	require.Equal(t, []int{1, 1, 2, 2, 3, 3}, counts)

@@ -30,8 +30,8 @@ type eventShare struct {
 	first, last time.Time
 }
 
-// admit reports whether an Event of a namespace may become a fact.
-func (s *eventShares) admit(namespace string, now time.Time) bool {
+// admitEvent reports whether an Event of a namespace may become a fact.
+func (s *eventShares) admitEvent(namespace string, now time.Time) bool {
 	if s.of == nil {
 		s.of = map[string]*eventShare{}
 	}

@@ -76,8 +76,8 @@ func (w *waitingEvents) add(o KubeEventObservation) {
 		w.of = map[string]int{}
 	}
 	w.events = append(w.events, o)
-	w.bytes += o.size()
-	w.of[o.About.Namespace] += o.size()
+	w.bytes += o.estimateSize()
+	w.of[o.About.Namespace] += o.estimateSize()
 }
 
 // has reports whether an Event waits at this count.
@@ -85,16 +85,16 @@ func (w *waitingEvents) has(o KubeEventObservation) bool {
 	return slices.ContainsFunc(w.events, func(e KubeEventObservation) bool { return e.UID == o.UID && e.Count == o.Count })
 }
 
-// remove takes out the Events for which is holds, in the order of their arrival.
-func (w *waitingEvents) remove(is func(KubeEventObservation) bool) []KubeEventObservation {
+// removeMatching takes out the Events for which is holds, in the order of their arrival.
+func (w *waitingEvents) removeMatching(is func(KubeEventObservation) bool) []KubeEventObservation {
 	var out []KubeEventObservation
 	w.events = slices.DeleteFunc(w.events, func(o KubeEventObservation) bool {
 		if !is(o) {
 			return false
 		}
 		out = append(out, o)
-		w.bytes -= o.size()
-		if w.of[o.About.Namespace] -= o.size(); w.of[o.About.Namespace] == 0 {
+		w.bytes -= o.estimateSize()
+		if w.of[o.About.Namespace] -= o.estimateSize(); w.of[o.About.Namespace] == 0 {
 			delete(w.of, o.About.Namespace)
 		}
 		return true
@@ -111,15 +111,15 @@ func (w *waitingEvents) removeFirst() KubeEventObservation {
 		}
 	}
 	found := false
-	return w.remove(func(o KubeEventObservation) bool {
+	return w.removeMatching(func(o KubeEventObservation) bool {
 		first := !found && o.About.Namespace == largest
 		found = found || first
 		return first
 	})[0]
 }
 
-// size returns about how many bytes the observation takes in memory.
-func (o *KubeEventObservation) size() int {
+// estimateSize returns about how many bytes the observation takes in memory.
+func (o *KubeEventObservation) estimateSize() int {
 	const fields = 512
 	return fields + len(o.UID) + len(o.Namespace) + len(o.Name) + len(o.Reason) + len(o.Message) + len(o.Type) + len(o.Component) +
 		len(o.About.Kind) + len(o.About.Namespace) + len(o.About.Name) + len(o.About.UID)
@@ -130,11 +130,11 @@ func (t *Tracker) observeKubeEvent(o KubeEventObservation) []trail.Fact {
 		return nil
 	}
 	if o.Gone {
-		facts := t.recordUnattributed(t.waiting.remove(func(w KubeEventObservation) bool { return w.UID == o.UID }))
+		facts := t.recordUnattributed(t.waiting.removeMatching(func(w KubeEventObservation) bool { return w.UID == o.UID }))
 		delete(t.objects, objectKey{trail.ObjectKubeEvent, o.UID})
 		return facts
 	}
-	if !t.isKnownEvent(o) && !t.shares.admit(o.About.Namespace, o.At) {
+	if !t.isKnownEvent(o) && !t.shares.admitEvent(o.About.Namespace, o.At) {
 		return nil
 	}
 	if o.About.Kind == string(trail.ObjectVMI) {
@@ -184,7 +184,7 @@ func (t *Tracker) recordUnattributed(events []KubeEventObservation) []trail.Fact
 // releaseWaiting returns the facts of the Events that waited for this VMIM.
 func (t *Tracker) releaseWaiting(m MigrationObservation) []trail.Fact {
 	var facts []trail.Fact
-	for _, o := range t.waiting.remove(func(o KubeEventObservation) bool { return o.About.UID == m.UID }) {
+	for _, o := range t.waiting.removeMatching(func(o KubeEventObservation) bool { return o.About.UID == m.UID }) {
 		facts = append(facts, t.recordKubeEvent(o, trail.VMISubject(m.Namespace, m.VMI), m.VMI, "")...)
 	}
 	return facts

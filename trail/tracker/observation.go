@@ -84,16 +84,16 @@ type GapObservation struct {
 func withPlausibleState(o Observation) Observation {
 	switch o := o.(type) {
 	case VMIObservation:
-		o.State = o.State.plausible(o.At)
+		o.State = o.State.dropImplausibleTimes(o.At)
 		return o
 	case MigrationObservation:
-		o.State = o.State.plausible(o.At)
+		o.State = o.State.dropImplausibleTimes(o.At)
 		return o
 	}
 	return o
 }
 
-func (s *MigrationState) plausible(seen time.Time) *MigrationState {
+func (s *MigrationState) dropImplausibleTimes(seen time.Time) *MigrationState {
 	if s == nil {
 		return nil
 	}

@@ -40,7 +40,7 @@ func (t *Tracker) observeRequest(o RequestObservation) []trail.Fact {
 	detail.AnsweredAt = detail.AnsweredAt.UTC().Truncate(trail.TimeResolution)
 	r := &recorder{
 		t: t, seen: o.Seen,
-		object: &object{subject: o.subject(), namespace: o.Namespace},
+		object: &object{subject: o.buildSubject(), namespace: o.Namespace},
 		id:     trail.Object{Kind: trail.ObjectRequest, UID: string(o.Source) + ":" + o.ID},
 	}
 	f := r.recordOnce(kind, reason, string(o.Action), o.Stage).withDetail(&detail)
@@ -67,7 +67,7 @@ func (o RequestObservation) fillNames(f draft, detail *trail.RequestDetail) {
 	}
 }
 
-func (o RequestObservation) subject() trail.Subject {
+func (o RequestObservation) buildSubject() trail.Subject {
 	switch o.Action {
 	case trail.ActionMigrate, trail.ActionCancel:
 		return trail.VMISubject(o.Namespace, o.Name)

@@ -25,7 +25,7 @@ func TestBlocksSayWhatGrewSinceWhen(t *testing.T) {
 	observe(scrape(0, first, 4))
 	observe(scrape(30*time.Second, first, 4))
 	observe(scrape(60*time.Second, first, 6))
-	tr = resumed(facts)
+	tr = newResumedTracker(facts)
 	observe(scrape(180*time.Second, first, 7))
 	observe(scrape(240*time.Second, second, 2))
 	require.Equal(t, &trail.DeschedulerDetail{Target: "d", Version: "v1", Plugin: true}, facts[0].Detail)

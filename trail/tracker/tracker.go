@@ -131,14 +131,14 @@ func (t *Tracker) State() iter.Seq[trail.Fact] {
 // Observe returns the facts that an observation adds, in the order in which they should be read; none where it is
 // older than what was seen before. The caller only stores them. Their times are plausible, see Fact.CorrectTimes.
 func (t *Tracker) Observe(o Observation) []trail.Fact {
-	facts := append(t.shares.reportGaps(t.cluster, o.SeenAt()), t.observe(withPlausibleState(o))...)
+	facts := append(t.shares.reportGaps(t.cluster, o.SeenAt()), t.dispatchObservation(withPlausibleState(o))...)
 	for i := range facts {
 		facts[i].CorrectTimes()
 	}
 	return facts
 }
 
-func (t *Tracker) observe(o Observation) []trail.Fact {
+func (t *Tracker) dispatchObservation(o Observation) []trail.Fact {
 	switch o := o.(type) {
 	case VMIObservation:
 		return t.observeVMI(o)

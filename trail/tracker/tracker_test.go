@@ -12,8 +12,8 @@ import (
 // day is the day on which what the tests observe happens.
 var day = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
-// resumed returns a tracker that remembers what facts say, the latest of them last.
-func resumed(facts []trail.Fact) *Tracker {
+// newResumedTracker returns a tracker that remembers what facts say, the latest of them last.
+func newResumedTracker(facts []trail.Fact) *Tracker {
 	tr := New("test")
 	for _, f := range facts {
 		tr.Resume(f)

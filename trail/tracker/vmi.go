@@ -131,7 +131,7 @@ func (r *recorder) recordMarkSet(o VMIObservation, detail *trail.MarkDetail) {
 	}
 	f := r.recordChange(trail.KindEvacuationMarked, reason, whatMark, o.Mark).withEvidence("status.evacuationNodeName").withDetail(detail)
 	f.Node = o.Mark
-	if c, ok := o.condition(trail.ConditionEvictionRequested); ok && o.Listed {
+	if c, ok := o.conditionByType(trail.ConditionEvictionRequested); ok && o.Listed {
 		f.withTime(clockTime{c.ChangedAt, trail.ClockVirtController})
 	}
 }
@@ -148,7 +148,7 @@ func (r *recorder) recordMarkCleared(o VMIObservation, old string, detail *trail
 // True and is re-created on every change, so only False is a state of its own; the others are expected to be absent.
 func (r *recorder) recordVMIConditions(o VMIObservation) {
 	for _, typ := range recordedConditions {
-		c, present := o.condition(typ)
+		c, present := o.conditionByType(typ)
 		if quiet := typ == trail.ConditionLiveMigratable && c.Status == "True"; quiet {
 			c, present = Condition{Type: typ}, false
 		}
@@ -243,8 +243,8 @@ func (r *recorder) recordVMIGone() {
 	f.Node, _ = r.object.aspectValue(whatNode)
 }
 
-// condition finds a condition by its type.
-func (o VMIObservation) condition(typ string) (Condition, bool) {
+// conditionByType finds a condition by its type.
+func (o VMIObservation) conditionByType(typ string) (Condition, bool) {
 	return findCondition(o.Conditions, typ)
 }
 

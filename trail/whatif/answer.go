@@ -50,7 +50,7 @@ func (a *Answer) RulesText() string {
 	}
 	text := "The descheduler had no cooldown"
 	if c := a.Rules.Cooldown; c != nil {
-		text = fmt.Sprintf("The descheduler had a cooldown of %s, at most %s, counting %s back (%s)", brief(c.Base), brief(c.Cap), brief(c.Window), a.Rules.Model)
+		text = fmt.Sprintf("The descheduler had a cooldown of %s, at most %s, counting %s back (%s)", formatDuration(c.Base), formatDuration(c.Cap), formatDuration(c.Window), a.Rules.Model)
 	}
 	for _, l := range []struct {
 		n     int

@@ -25,8 +25,8 @@ var (
 	AssumeLoops = Assumption{"loops_avoided", "A loop is avoided where what opened it would not have happened, or too little of what it counts. Loops that a policy would make are not looked for."}
 )
 
-// assumptions returns what any of some policies rests on.
-func assumptions(policies []Policy) []Assumption {
+// listAssumptions returns what any of some policies rests on.
+func listAssumptions(policies []Policy) []Assumption {
 	out := []Assumption{AssumeAsked, AssumeWish, AssumeLoad, AssumeOpen, AssumeHot, AssumeLoops}
 	some := func(of func(Policy) bool, a ...Assumption) {
 		for _, p := range policies {
@@ -37,7 +37,7 @@ func assumptions(policies []Policy) []Assumption {
 		}
 	}
 	some(func(p Policy) bool { return p.Cooldown != nil }, AssumeCooldown, AssumeSooner)
-	some(func(p Policy) bool { return p.slots() }, AssumeSlots)
+	some(func(p Policy) bool { return p.hasSlotSettings() }, AssumeSlots)
 	some(func(p Policy) bool { return p.TryOnce || p.GiveUpAfter > 0 }, AssumeTries)
 	return out
 }

@@ -51,37 +51,37 @@ type Change struct {
 	settled bool // it was told
 }
 
-func (c *Change) vm() string { return c.Namespace + "/" + c.VMI }
+func (c *Change) formatVM() string { return c.Namespace + "/" + c.VMI }
 
-// tell writes the sentence.
-func (c *Change) tell() {
+// setSentence writes the sentence.
+func (c *Change) setSentence() {
 	switch c.Kind {
 	case ChangeSooner:
-		c.Sentence = fmt.Sprintf("%s could have been evicted from %s at %s: the recorded cooldown kept it there.", c.vm(), c.Node, clock(c.At))
+		c.Sentence = fmt.Sprintf("%s could have been evicted from %s at %s: the recorded cooldown kept it there.", c.formatVM(), c.Node, formatTime(c.At))
 		return
 	case ChangeGaveUp:
-		c.Sentence = fmt.Sprintf("KubeVirt would have given up moving %s away from %s at %s", c.vm(), c.Node, clock(c.At))
+		c.Sentence = fmt.Sprintf("KubeVirt would have given up moving %s away from %s at %s", c.formatVM(), c.Node, formatTime(c.At))
 	case ChangeHeldBack:
-		c.Sentence = fmt.Sprintf("The descheduler would not have evicted %s from %s at %s: %s", c.vm(), c.Node, clock(c.At), c.because())
+		c.Sentence = fmt.Sprintf("The descheduler would not have evicted %s from %s at %s: %s", c.formatVM(), c.Node, formatTime(c.At), c.explainRule())
 	}
-	c.Sentence += fmt.Sprintf("; %s less (%d failed)", plural(c.Migrations, "migration"), c.Failed)
+	c.Sentence += fmt.Sprintf("; %s less (%d failed)", formatPlural(c.Migrations, "migration"), c.Failed)
 	if c.Stays {
 		c.Sentence += ", and it would have stayed there"
 		if !c.LeftAt.IsZero() {
-			c.Sentence += fmt.Sprintf(" instead of leaving at %s", clock(c.LeftAt))
+			c.Sentence += fmt.Sprintf(" instead of leaving at %s", formatTime(c.LeftAt))
 		}
 		if !c.HotSeenAt.IsZero() {
-			c.Sentence += fmt.Sprintf("; the node was last seen hot at %s", clock(c.HotSeenAt))
+			c.Sentence += fmt.Sprintf("; the node was last seen hot at %s", formatTime(c.HotSeenAt))
 		}
 	}
 	if !c.AskedAgain.IsZero() {
-		c.Sentence += fmt.Sprintf("; it was asked for again at %s", clock(c.AskedAgain))
+		c.Sentence += fmt.Sprintf("; it was asked for again at %s", formatTime(c.AskedAgain))
 	}
 	c.Sentence += "."
 }
 
-// because says what is in the way, and until when.
-func (c *Change) because() string {
+// explainRule says what is in the way, and until when.
+func (c *Change) explainRule() string {
 	why := map[Rule]string{
 		RuleInProgress: "a migration of it was running", RuleCooldown: "its cooldown would have held",
 		RuleNodeSlots: "the slots of the node would have been taken", RuleTotalSlots: "all slots would have been taken",
@@ -92,15 +92,15 @@ func (c *Change) because() string {
 	return fmt.Sprintf("%s for %s more", why, c.Until.Sub(c.At).Round(time.Second))
 }
 
-func plural(n int, noun string) string {
+func formatPlural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// wait is how long what is held back would have waited: until nothing was in the way, or the end of the period.
-func (c *Change) wait(end time.Time) trail.Span {
+// computeWait is how long what is held back would have waited: until nothing was in the way, or the end of the period.
+func (c *Change) computeWait(end time.Time) trail.Span {
 	until := c.Until
 	if until.IsZero() {
 		until = end

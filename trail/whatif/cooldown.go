@@ -8,15 +8,15 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// finish notes a migration that ended, among the latest.
-func (v *vm) finish(f finished) {
+// addFinished notes a migration that ended, among the latest.
+func (v *vm) addFinished(f finished) {
 	if v.finished = append(v.finished, f); len(v.finished) > trail.FinishedKept {
 		v.finished = slices.Delete(v.finished, 0, 1)
 	}
 }
 
-// complete notes the end of a migration as the VMI showed it.
-func (v *vm) complete(c trail.Completion) {
+// addCompletion notes the end of a migration as the VMI showed it.
+func (v *vm) addCompletion(c trail.Completion) {
 	i := len(v.completions)
 	for i > 0 && v.completions[i-1].EndedAt.After(c.EndedAt) {
 		i--
@@ -24,15 +24,15 @@ func (v *vm) complete(c trail.Completion) {
 	v.completions = slices.Insert(v.completions, i, c)
 }
 
-// completed takes the end of a migration as the VMI of the history showed it.
-func (r *Replay) completed(c *Completion) {
+// replayCompletion takes the end of a migration as the VMI of the history showed it.
+func (r *Replay) replayCompletion(c *Completion) {
 	v := r.vms[c.VMIUID]
 	if v == nil {
 		v = r.vmOf("", "", c.VMIUID)
 	}
 	for _, a := range v.running {
 		if a.UID == c.MigrationUID {
-			if a.completed = true; !a.kept() {
+			if a.completed = true; !a.isKept() {
 				return
 			}
 		}
@@ -41,11 +41,11 @@ func (r *Replay) completed(c *Completion) {
 		return
 	}
 	v.completions = slices.DeleteFunc(v.completions, func(x trail.Completion) bool { return x.MigrationUID == c.MigrationUID })
-	v.complete(c.Completion)
+	v.addCompletion(c.Completion)
 }
 
-// cooldown returns the policy of the cooldown at a time.
-func (r *Replay) cooldown(at time.Time) trail.CooldownPolicy {
+// buildCooldownPolicy returns the policy of the cooldown at a time.
+func (r *Replay) buildCooldownPolicy(at time.Time) trail.CooldownPolicy {
 	was, c := r.env.CooldownPolicy(at), r.policy.Cooldown
 	p := trail.CooldownPolicy{Model: was.Model}
 	if p.Model == trail.CooldownNone {
@@ -60,14 +60,14 @@ func (r *Replay) cooldown(at time.Time) trail.CooldownPolicy {
 	return p
 }
 
-// cools tells by which rule of the cooldown plugin a VM may not be evicted now under the policy, and until when that holds; none where it
+// checkCooldown tells by which rule of the cooldown plugin a VM may not be evicted now under the policy, and until when that holds; none where it
 // may.
-func (r *Replay) cools(v *vm) (Rule, time.Time) {
+func (r *Replay) checkCooldown(v *vm) (Rule, time.Time) {
 	if c := r.policy.Cooldown; c == nil || c.Off {
 		return "", time.Time{}
 	}
 	for _, a := range v.running {
-		if a.kept() && !a.completed && !a.RunningAt.IsZero() && a.RunningAt.Before(r.now) {
+		if a.isKept() && !a.completed && !a.RunningAt.IsZero() && a.RunningAt.Before(r.now) {
 			return RuleInProgress, a.FinishedAt
 		}
 	}
@@ -82,21 +82,21 @@ func (r *Replay) cooledUntil(v *vm) time.Time {
 	if r.policy.Cooldown.Off || len(v.completions) == 0 {
 		return time.Time{}
 	}
-	p := r.cooldown(r.now)
-	v.forget(r.now.Add(-max(p.Window, r.env.CooldownPolicy(r.now).Window)))
-	known, _ := r.env.Remembered(p, v.completions, r.now, v.seed)
+	p := r.buildCooldownPolicy(r.now)
+	v.dropOldCompletions(r.now.Add(-max(p.Window, r.env.CooldownPolicy(r.now).Window)))
+	known, _ := r.env.Remembered(p, v.completions, r.now, v.listSeeds)
 	return p.Decide(known, r.now).Until
 }
 
-// forget drops completions that count no more, but for the last: that stands on the VMI.
-func (v *vm) forget(before time.Time) {
+// dropOldCompletions drops completions that count no more, but for the last: that stands on the VMI.
+func (v *vm) dropOldCompletions(before time.Time) {
 	for len(v.completions) > 1 && v.completions[0].EndedAt.Before(before) {
 		v.completions = slices.Delete(v.completions, 0, 1)
 	}
 }
 
-// seed names the migrations that the plugin reads when it starts: the successes among those that KubeVirt kept.
-func (v *vm) seed(since time.Time) map[string]bool {
+// listSeeds names the migrations that the plugin reads when it starts: the successes among those that KubeVirt kept.
+func (v *vm) listSeeds(since time.Time) map[string]bool {
 	seed := map[string]bool{}
 	for _, f := range v.finished {
 		if f.succeeded && !f.at.After(since) {
@@ -106,14 +106,14 @@ func (v *vm) seed(since time.Time) map[string]bool {
 	return seed
 }
 
-// decided takes a decision of the recorded cooldown: that it begins, that an act met it, or a counter that tells of some.
-func (r *Replay) decided(d *trail.Decision) {
+// replayDecision takes a decision of the recorded cooldown: that it begins, that an act met it, or a counter that tells of some.
+func (r *Replay) replayDecision(d *trail.Decision) {
 	switch {
 	case d.Verdict == trail.VerdictHolds:
 		v := r.vmOf(d.Namespace, d.VMI, d.VMIUID)
 		v.cooledFrom, v.cooledUntil = d.DecidedAt, d.Until
 	case d.Origin == trail.OriginObserved:
-		r.counted(d)
+		r.replayBlockCounter(d)
 	case d.Inputs.RequestID != nil && r.vms[d.VMIUID] != nil:
 		r.vms[d.VMIUID].against = *d.Inputs.RequestID
 	}

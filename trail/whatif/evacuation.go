@@ -61,8 +61,8 @@ type attempt struct {
 	completed bool        // the VMI has shown its end
 }
 
-// kept reports whether the migration would have been made.
-func (a *attempt) kept() bool { return a.of == nil || a.of.open }
+// isKept reports whether the migration would have been made.
+func (a *attempt) isKept() bool { return a.of == nil || a.of.open }
 
 // vmOf returns a VMI, and knows it from now on.
 func (r *Replay) vmOf(namespace, name, uid string) *vm {
@@ -104,23 +104,23 @@ func (r *Replay) evacuationOf(id trail.FactID, namespace, name, uid, on string) 
 	return e
 }
 
-// begun takes an evacuation of the history.
-func (r *Replay) begun(row *trail.Evacuation) {
+// replayEvacuation takes an evacuation of the history.
+func (r *Replay) replayEvacuation(row *trail.Evacuation) {
 	e := r.evacuationOf(row.ID, row.Namespace, row.VMI, row.VMIUID, row.Node)
 	e.row, e.exempt = row, r.now.Before(r.history.Since)
-	if r.tells(e.vm.namespace, e.node.name) {
+	if r.isCounted(e.vm.namespace, e.node.name) {
 		r.recorded.Evacuations++
 		e.counted = true
 	}
 	if e.open || !e.asked { // a request may still come that began it, or it was never seen
-		r.open(e, row.RequesterClass)
+		r.openEvacuation(e, row.RequesterClass)
 	}
-	r.hold(e)
-	r.at(row.EndedAt, func() { r.over(e) })
+	r.updateSlots(e)
+	r.scheduleAt(row.EndedAt, func() { r.endEvacuation(e) })
 }
 
-// open lets an evacuation go on under the policy from now on, for who asked.
-func (r *Replay) open(e *evacuation, by trail.RequesterClass) {
+// openEvacuation lets an evacuation go on under the policy from now on, for who asked.
+func (r *Replay) openEvacuation(e *evacuation, by trail.RequesterClass) {
 	if !e.open {
 		e.open, e.owner, e.tries = true, by, 0
 	}
@@ -128,21 +128,21 @@ func (r *Replay) open(e *evacuation, by trail.RequesterClass) {
 		e.would = true
 		r.out.Would.Evacuations++
 	}
-	r.hold(e)
+	r.updateSlots(e)
 }
 
-// close ends an evacuation under the policy.
-func (r *Replay) close(e *evacuation) {
+// closeEvacuation ends an evacuation under the policy.
+func (r *Replay) closeEvacuation(e *evacuation) {
 	e.open, e.shut = false, true
 	if e.would && e.change != nil && e.change.Kind == ChangeHeldBack {
 		e.would = false
 		r.out.Would.Evacuations--
 	}
-	r.release(e, false)
+	r.releaseSlot(e, false)
 }
 
-// asked takes a request that began an evacuation of the history, or met one.
-func (r *Replay) asked(q *trail.EvictionRequest) {
+// replayRequest takes a request that began an evacuation of the history, or met one.
+func (r *Replay) replayRequest(q *trail.EvictionRequest) {
 	if q.DryRun || q.EvacuationID == nil || q.VMIUID == "" {
 		return
 	}
@@ -154,20 +154,20 @@ func (r *Replay) asked(q *trail.EvictionRequest) {
 	e := r.evacuationOf(*q.EvacuationID, q.Namespace, q.VMI, q.VMIUID, q.Node)
 	if q.RequesterClass != trail.RequesterDescheduler {
 		e.asked = e.asked || marked
-		r.reopened(e)
-		r.open(e, q.RequesterClass)
+		r.markAskedAgain(e)
+		r.openEvacuation(e, q.RequesterClass)
 		return
 	}
-	told, first := r.tells(q.Namespace, q.Node), marked && !e.asked
+	told, first := r.isCounted(q.Namespace, q.Node), marked && !e.asked
 	if first && told {
 		r.recorded.Evictions++
 	}
-	retried := r.retried(e.node)
+	retried := r.listRetriedLoops(e.node)
 	passed := r.deschedulerAsked(e, q, first, told)
 	e.asked = e.asked || marked
 	e.node.actedAt = r.now
 	for _, l := range retried {
-		l.acted(passed)
+		l.countAct(passed)
 	}
 }
 
@@ -185,7 +185,7 @@ func (r *Replay) deschedulerAsked(e *evacuation, q *trail.EvictionRequest, first
 	if first && told && e.vm.elsewhere {
 		r.unknown[UnknownElsewhere]++
 	}
-	rule, until := r.forbids(e, q)
+	rule, until := r.checkRules(e, q)
 	if rule != "" {
 		r.holdBack(e, first, told, rule, until)
 		return false
@@ -194,13 +194,13 @@ func (r *Replay) deschedulerAsked(e *evacuation, q *trail.EvictionRequest, first
 		r.out.Would.Evictions++
 	}
 	r.askedAgain(e.vm, told)
-	r.reopened(e)
-	r.open(e, trail.RequesterDescheduler)
+	r.markAskedAgain(e)
+	r.openEvacuation(e, trail.RequesterDescheduler)
 	return true
 }
 
-// reopened notes that an evacuation that was given up or held back is asked again.
-func (r *Replay) reopened(e *evacuation) {
+// markAskedAgain notes that an evacuation that was given up or held back is asked again.
+func (r *Replay) markAskedAgain(e *evacuation) {
 	if e.open || !e.shut {
 		return
 	}
@@ -214,7 +214,7 @@ func (r *Replay) reopened(e *evacuation) {
 	}
 	if c.Kind == ChangeHeldBack { // somebody else wants it moved
 		e.vm.held = slices.DeleteFunc(e.vm.held, func(x *evacuation) bool { return x == e })
-		r.settle(e)
+		r.finishChange(e)
 	}
 }
 
@@ -230,7 +230,7 @@ func (r *Replay) holdBack(e *evacuation, first, told bool, rule Rule, until time
 		c.Until = time.Time{}
 	}
 	e.change = c
-	r.close(e)
+	r.closeEvacuation(e)
 	e.vm.held = append(e.vm.held, e)
 	switch rule {
 	case RuleNodeSlots:
@@ -251,13 +251,13 @@ func (r *Replay) askedAgain(v *vm, told bool) {
 		if e.change.told && told {
 			r.out.AskedAgain++
 		}
-		r.settle(e)
+		r.finishChange(e)
 	}
 	v.held = nil
 }
 
-// made takes a migration of the history.
-func (r *Replay) made(m *trail.Migration) {
+// replayMigration takes a migration of the history.
+func (r *Replay) replayMigration(m *trail.Migration) {
 	if m.VMIUID == "" {
 		return
 	}
@@ -271,20 +271,20 @@ func (r *Replay) made(m *trail.Migration) {
 	}
 	v := r.vmOf(m.Namespace, m.VMI, m.VMIUID)
 	v.running = append(v.running, a)
-	r.at(m.FinishedAt, func() { r.ended(v, a) })
+	r.scheduleAt(m.FinishedAt, func() { r.endMigration(v, a) })
 }
 
-// ended takes the end of a migration of the history.
-func (r *Replay) ended(v *vm, a *attempt) {
+// endMigration takes the end of a migration of the history.
+func (r *Replay) endMigration(v *vm, a *attempt) {
 	v.running = slices.DeleteFunc(v.running, func(x *attempt) bool { return x == a })
-	told, kept := r.tells(v.namespace, a.SourceNode), a.kept()
+	told, kept := r.isCounted(v.namespace, a.SourceNode), a.isKept()
 	if told {
-		r.recorded.end(a.Migration)
+		r.recorded.countMigration(a.Migration)
 	}
 	if kept {
-		r.happened(v, a, told)
+		r.endKeptMigration(v, a, told)
 	} else {
-		r.saved(v, a, told)
+		r.endSavedMigration(v, a, told)
 	}
 	e := a.of
 	if e == nil {
@@ -295,15 +295,15 @@ func (r *Replay) ended(v *vm, a *attempt) {
 	}
 	if a.Outcome == trail.OutcomeFailed && !e.failed {
 		e.failed = true
-		r.lost(e)
+		r.dropAnnotation(e)
 	}
 	if e.running--; e.running == 0 && e.change != nil && e.change.due {
-		r.settle(e)
+		r.finishChange(e)
 	}
 }
 
-// end counts a migration that ended.
-func (t *Tally) end(m *trail.Migration) {
+// countMigration counts a migration that ended.
+func (t *Tally) countMigration(m *trail.Migration) {
 	t.Migrations++
 	switch m.Outcome {
 	case trail.OutcomeFailed:
@@ -314,14 +314,14 @@ func (t *Tally) end(m *trail.Migration) {
 	}
 }
 
-// happened takes the end of a migration that would have been made, too.
-func (r *Replay) happened(v *vm, a *attempt, told bool) {
+// endKeptMigration takes the end of a migration that would have been made, too.
+func (r *Replay) endKeptMigration(v *vm, a *attempt, told bool) {
 	if told {
-		r.out.Would.end(a.Migration)
+		r.out.Would.countMigration(a.Migration)
 	}
-	v.finish(finished{a.UID, r.now, a.Outcome == trail.OutcomeSucceeded})
+	v.addFinished(finished{a.UID, r.now, a.Outcome == trail.OutcomeSucceeded})
 	if !a.completed && !a.RunningAt.IsZero() { // a gap hid what the VMI showed
-		v.complete(trail.Completion{Migration: a.Name, MigrationUID: a.UID, StartedAt: a.RunningAt, EndedAt: a.FinishedAt, Failed: a.Outcome != trail.OutcomeSucceeded})
+		v.addCompletion(trail.Completion{Migration: a.Name, MigrationUID: a.UID, StartedAt: a.RunningAt, EndedAt: a.FinishedAt, Failed: a.Outcome != trail.OutcomeSucceeded})
 	}
 	if a.Outcome == trail.OutcomeSucceeded {
 		v.elsewhere, v.took = false, a.FinishedAt.Sub(a.CreatedAt)
@@ -340,13 +340,13 @@ func (r *Replay) happened(v *vm, a *attempt, told bool) {
 		return
 	}
 	e.tries++
-	if most := r.policy.tries(e.owner); most > 0 && e.tries >= most && !e.exempt {
+	if most := r.policy.attemptLimit(e.owner); most > 0 && e.tries >= most && !e.exempt {
 		r.giveUp(e)
 	}
 }
 
-// tries returns after how many attempts without success KubeVirt gives up; 0: never.
-func (p Policy) tries(by trail.RequesterClass) int {
+// attemptLimit returns after how many attempts without success KubeVirt gives up; 0: never.
+func (p Policy) attemptLimit(by trail.RequesterClass) int {
 	if p.TryOnce && by == trail.RequesterDescheduler {
 		return 1
 	}
@@ -356,16 +356,16 @@ func (p Policy) tries(by trail.RequesterClass) int {
 // giveUp ends an evacuation whose attempts failed. What comes of that shows when it is over in the history.
 func (r *Replay) giveUp(e *evacuation) {
 	if e.change == nil || e.change.Kind != ChangeGaveUp {
-		e.change = &Change{Kind: ChangeGaveUp, At: r.now, Namespace: e.vm.namespace, VMI: e.vm.name, VMIUID: e.vm.uid, Node: e.node.name, told: r.tells(e.vm.namespace, e.node.name)}
+		e.change = &Change{Kind: ChangeGaveUp, At: r.now, Namespace: e.vm.namespace, VMI: e.vm.name, VMIUID: e.vm.uid, Node: e.node.name, told: r.isCounted(e.vm.namespace, e.node.name)}
 	}
-	r.close(e)
+	r.closeEvacuation(e)
 }
 
 // latest bounds how much is remembered of what would not have been.
 const latest = 512
 
-// saved takes the end of a migration that would not have been made.
-func (r *Replay) saved(v *vm, a *attempt, told bool) {
+// endSavedMigration takes the end of a migration that would not have been made.
+func (r *Replay) endSavedMigration(v *vm, a *attempt, told bool) {
 	if told {
 		r.out.MigrationsSaved++
 	}
@@ -390,19 +390,19 @@ func (r *Replay) saved(v *vm, a *attempt, told bool) {
 	}
 }
 
-// over takes the end of an evacuation of the history.
-func (r *Replay) over(e *evacuation) {
-	r.release(e, true)
-	r.release(e, false)
+// endEvacuation takes the end of an evacuation of the history.
+func (r *Replay) endEvacuation(e *evacuation) {
+	r.releaseSlot(e, true)
+	r.releaseSlot(e, false)
 	delete(r.evacuations, e.id)
 	e.vm.evacuations = slices.DeleteFunc(e.vm.evacuations, func(x *evacuation) bool { return x == e })
 	if c := e.change; c != nil && c.Kind == ChangeGaveUp {
-		r.settle(e)
+		r.finishChange(e)
 	}
 }
 
-// settle tells a difference whose end is known, or will not be: when the last attempt of its evacuation is over, which may be a moment later.
-func (r *Replay) settle(e *evacuation) {
+// finishChange tells a difference whose end is known, or will not be: when the last attempt of its evacuation is over, which may be a moment later.
+func (r *Replay) finishChange(e *evacuation) {
 	c := e.change
 	c.due = e.running > 0 && r.now.Before(r.history.Until)
 	if c.settled || !c.told || c.due {
@@ -414,7 +414,7 @@ func (r *Replay) settle(e *evacuation) {
 	}
 	switch {
 	case c.Kind == ChangeHeldBack:
-		wait := c.wait(r.history.Until)
+		wait := c.computeWait(r.history.Until)
 		r.out.WaitTotal += wait
 		r.out.WaitLongest = max(r.out.WaitLongest, wait)
 	case c.Migrations == 0 && c.AskedAgain.IsZero(): // it was over in the history, too
@@ -424,22 +424,22 @@ func (r *Replay) settle(e *evacuation) {
 	}
 	if c.Stays {
 		r.out.Stays++
-		r.stayed[c.vm()] = true
+		r.stayed[c.formatVM()] = true
 		if !c.HotSeenAt.IsZero() {
 			r.out.StaysHot++
 		}
 	}
-	r.change(c)
+	r.addChange(c)
 }
 
-// rest settles what is not when the period is over.
-func (r *Replay) rest() {
-	for _, e := range sorted(r.evacuations, func(e *evacuation) string { return e.id.String() }) {
+// finishChanges settles what is not when the period is over.
+func (r *Replay) finishChanges() {
+	for _, e := range sortValues(r.evacuations, func(e *evacuation) string { return e.id.String() }) {
 		if c := e.change; c != nil && c.Kind == ChangeGaveUp {
-			r.settle(e)
+			r.finishChange(e)
 		}
 	}
-	for _, v := range sorted(r.vms, func(v *vm) string { return v.uid }) {
+	for _, v := range sortValues(r.vms, func(v *vm) string { return v.uid }) {
 		for _, e := range v.held {
 			if !e.change.told {
 				continue
@@ -449,14 +449,14 @@ func (r *Replay) rest() {
 			} else {
 				r.unknown[UnknownNotAsked]++
 			}
-			r.settle(e)
+			r.finishChange(e)
 		}
 	}
 	slices.SortStableFunc(r.out.Changes, func(a, b Change) int { return a.At.Compare(b.At) })
 }
 
-// sorted returns the values of a map in the order of their keys, so that the same question has the same answer.
-func sorted[K comparable, V any](m map[K]V, key func(V) string) []V {
+// sortValues returns the values of a map in the order of their keys, so that the same question has the same answer.
+func sortValues[K comparable, V any](m map[K]V, key func(V) string) []V {
 	out := make([]V, 0, len(m))
 	for _, v := range m {
 		out = append(out, v)

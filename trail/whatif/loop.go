@@ -29,20 +29,20 @@ func (r *Replay) loopOpened(l *trail.Loop) {
 		d := &dual{loop: l, about: e}
 		n := r.nodeOf(l.Node)
 		n.loops, r.loops = append(n.loops, d), append(r.loops, d)
-		r.at(l.ClosedAt, func() { r.judge(d) })
+		r.scheduleAt(l.ClosedAt, func() { r.evaluateDualLoop(d) })
 	case trail.LoopEndlessRetry, trail.LoopPriorityInversion, trail.LoopUnansweredExternal:
-		r.avoided(l, e != nil && !e.open, e != nil)
+		r.countAvoidedLoop(l, e != nil && !e.open, e != nil)
 	case trail.LoopShutdownChurn: // what became of a VM that was shut down is not replayed
-		r.avoided(l, false, false)
+		r.countAvoidedLoop(l, false, false)
 	case trail.LoopPingPong, trail.LoopChurn:
 		// What it counts goes on for as long as it is open, so that it is judged when that is over.
 		end := l.ClosedAt
 		if end.IsZero() || end.After(r.history.Until) {
 			end = r.history.Until
 		}
-		r.at(end, func() { r.bounced(l) })
+		r.scheduleAt(end, func() { r.evaluateMoveLoop(l) })
 	case trail.LoopBudgetPinned:
-		r.pinned(l)
+		r.evaluatePinnedLoop(l)
 	}
 }
 
@@ -52,7 +52,7 @@ func (r *Replay) tellsLoop(l *trail.Loop) bool {
 	if namespace == "" && len(l.Evidence) > 0 {
 		namespace, _, _ = strings.Cut(l.Evidence[0].VMI, "/")
 	}
-	return r.tells(namespace, l.Node)
+	return r.isCounted(namespace, l.Node)
 }
 
 // evacuationAbout finds the evacuation that a loop is about; nil where it is not known.
@@ -69,8 +69,8 @@ func (r *Replay) evacuationAbout(l *trail.Loop) *evacuation {
 	return nil
 }
 
-// avoided counts a loop that would not have opened, or of which that cannot be said.
-func (r *Replay) avoided(l *trail.Loop, avoided, known bool) {
+// countAvoidedLoop counts a loop that would not have opened, or of which that cannot be said.
+func (r *Replay) countAvoidedLoop(l *trail.Loop, avoided, known bool) {
 	switch {
 	case !known:
 		if r.policy != (Policy{}) {
@@ -81,18 +81,18 @@ func (r *Replay) avoided(l *trail.Loop, avoided, known bool) {
 	}
 }
 
-// judge tells what became of a dual retry loop: without an act of the descheduler while KubeVirt tried there is none.
-func (r *Replay) judge(d *dual) {
+// evaluateDualLoop tells what became of a dual retry loop: without an act of the descheduler while KubeVirt tried there is none.
+func (r *Replay) evaluateDualLoop(d *dual) {
 	if d.over {
 		return
 	}
 	d.over = true
-	r.avoided(d.loop, d.left == 0 && d.lost > 0, d.about != nil)
+	r.countAvoidedLoop(d.loop, d.left == 0 && d.lost > 0, d.about != nil)
 	r.loops = slices.DeleteFunc(r.loops, func(l *dual) bool { return l == d })
 }
 
-// retried returns the dual retry loops that are open on a node, each with whether KubeVirt would be retrying its VM now.
-func (r *Replay) retried(n *node) []retry {
+// listRetriedLoops returns the dual retry loops that are open on a node, each with whether KubeVirt would be retrying its VM now.
+func (r *Replay) listRetriedLoops(n *node) []retry {
 	n.loops = slices.DeleteFunc(n.loops, func(l *dual) bool { return l.over })
 	var out []retry
 	for _, l := range n.loops {
@@ -108,8 +108,8 @@ type retry struct {
 	goes bool
 }
 
-// acted counts an act of the descheduler that would have come, or would not.
-func (t retry) acted(would bool) {
+// countAct counts an act of the descheduler that would have come, or would not.
+func (t retry) countAct(would bool) {
 	if would && t.goes {
 		t.left++
 	} else {
@@ -120,11 +120,11 @@ func (t retry) acted(would bool) {
 // bounceSlack is how far the time of a move may be from that of the migration that made it.
 const bounceSlack = 5 * time.Second
 
-// bounced tells what became of a loop that counts the moves of one VM: whether enough of them are left.
-func (r *Replay) bounced(l *trail.Loop) {
+// evaluateMoveLoop tells what became of a loop that counts the moves of one VM: whether enough of them are left.
+func (r *Replay) evaluateMoveLoop(l *trail.Loop) {
 	v := r.vms[l.VMIUID]
 	if v == nil {
-		r.avoided(l, false, false)
+		r.countAvoidedLoop(l, false, false)
 		return
 	}
 	var left []time.Time
@@ -151,11 +151,11 @@ func (r *Replay) bounced(l *trail.Loop) {
 		enough = enough || apart < within || apart == within && l.Kind == trail.LoopPingPong
 	}
 	counted := l.Counts["moves"] + l.Counts["returns"] // of which a loop shows some only
-	r.avoided(l, !enough && fewer, enough || counted <= len(l.Evidence) && !sooner)
+	r.countAvoidedLoop(l, !enough && fewer, enough || counted <= len(l.Evidence) && !sooner)
 }
 
-// pinned tells what became of a loop in which old evacuations hold all slots: whether fewer do.
-func (r *Replay) pinned(l *trail.Loop) {
+// evaluatePinnedLoop tells what became of a loop in which old evacuations hold all slots: whether fewer do.
+func (r *Replay) evaluatePinnedLoop(l *trail.Loop) {
 	limit, held, was, known := l.Counts["slots"], 0, 0, true
 	for _, x := range l.Evidence {
 		if x.EventID == nil {
@@ -170,12 +170,12 @@ func (r *Replay) pinned(l *trail.Loop) {
 			was++
 		}
 	}
-	total, perNode := r.limits()
+	total, perNode := r.slotLimits()
 	if r.policy.NodeLimit > 0 && l.Node != "" {
 		limit = perNode
 	}
 	if r.policy.TotalLimit > 0 && l.Node == "" {
 		limit = total
 	}
-	r.avoided(l, held < limit && (held < was || limit > l.Counts["slots"]), known)
+	r.countAvoidedLoop(l, held < limit && (held < was || limit > l.Counts["slots"]), known)
 }

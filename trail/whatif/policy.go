@@ -114,13 +114,13 @@ func (p *Policy) Set(name, value string) (err error) {
 		if value != cooldownOn && value != cooldownOff {
 			return fmt.Errorf("%s=%s: expected on or off, or %s=15m, %s=6h, %s=48h", name, value, wordBase, wordCap, wordWindow)
 		}
-		p.cooldown().Off = value == cooldownOff
+		p.ensureCooldown().Off = value == cooldownOff
 	case wordBase:
-		p.cooldown().Base, err = positive(name, value)
+		p.ensureCooldown().Base, err = parsePositiveDuration(name, value)
 	case wordCap:
-		p.cooldown().Cap, err = positive(name, value)
+		p.ensureCooldown().Cap, err = parsePositiveDuration(name, value)
 	case wordWindow:
-		p.cooldown().Window, err = positive(name, value)
+		p.ensureCooldown().Window, err = parsePositiveDuration(name, value)
 	case wordNodeLimit:
 		p.NodeLimit, err = atLeastOne(name, value)
 	case wordTotalLimit:
@@ -133,13 +133,13 @@ func (p *Policy) Set(name, value string) (err error) {
 	return err
 }
 
-// cooldown returns the cooldown to set.
-func (p *Policy) cooldown() *Cooldown {
+// ensureCooldown returns the cooldown to set.
+func (p *Policy) ensureCooldown() *Cooldown {
 	p.Cooldown = cmp.Or(p.Cooldown, &Cooldown{})
 	return p.Cooldown
 }
 
-func positive(name, value string) (trail.Span, error) {
+func parsePositiveDuration(name, value string) (trail.Span, error) {
 	d, err := time.ParseDuration(value)
 	if err != nil || d < time.Second {
 		return 0, fmt.Errorf("%s=%s: expected a duration of a second or more, such as 5m", name, value)
@@ -180,9 +180,9 @@ func (p Policy) String() string {
 	if c := p.Cooldown; c != nil {
 		add(c.Off, "%s=%s", wordCooldown, cooldownOff)
 		add(*c == Cooldown{}, "%s=%s", wordCooldown, cooldownOn)
-		add(c.Base != 0, "%s=%s", wordBase, brief(c.Base))
-		add(c.Cap != 0, "%s=%s", wordCap, brief(c.Cap))
-		add(c.Window != 0, "%s=%s", wordWindow, brief(c.Window))
+		add(c.Base != 0, "%s=%s", wordBase, formatDuration(c.Base))
+		add(c.Cap != 0, "%s=%s", wordCap, formatDuration(c.Cap))
+		add(c.Window != 0, "%s=%s", wordWindow, formatDuration(c.Window))
 	}
 	add(p.NodeLimit != 0, "%s=%d", wordNodeLimit, p.NodeLimit)
 	add(p.TotalLimit != 0, "%s=%d", wordTotalLimit, p.TotalLimit)
@@ -195,8 +195,8 @@ func (p Policy) String() string {
 	return strings.Join(words, " ")
 }
 
-// brief writes a duration without the units that are zero at its end.
-func brief(s trail.Span) string {
+// formatDuration writes a duration without the units that are zero at its end.
+func formatDuration(s trail.Span) string {
 	text := time.Duration(s).String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

@@ -50,7 +50,7 @@ func (q *Question) Validate() error {
 		return fmt.Errorf("%d policies: at most %d can be asked about at once, those of a sweep among them", n, MostPolicies)
 	}
 	if !q.Since.IsZero() && !q.Until.IsZero() && !q.Since.Before(q.Until) {
-		return fmt.Errorf("since %s: must be before until %s", clock(q.Since), clock(q.Until))
+		return fmt.Errorf("since %s: must be before until %s", formatTime(q.Since), formatTime(q.Until))
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (q *Question) Bound(now time.Time) error {
 		until = now
 	}
 	if !q.Since.IsZero() && until.Sub(q.Since) > MostDays*Day {
-		return fmt.Errorf("since %s, until %s: at most %d days can be asked about at once", clock(q.Since), clock(until), MostDays)
+		return fmt.Errorf("since %s, until %s: at most %d days can be asked about at once", formatTime(q.Since), formatTime(until), MostDays)
 	}
 	return q.Validate()
 }
@@ -84,5 +84,5 @@ func (q *Question) Reach(rules []trail.Fact) time.Time {
 	return q.Since.Add(-most)
 }
 
-// clock writes a time as people read it here.
-func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+// formatTime writes a time as people read it here.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

@@ -59,15 +59,15 @@ func (r *Replay) Step(e Event) {
 	case e.Loop != nil:
 		r.loopOpened(e.Loop)
 	case e.Decision != nil:
-		r.decided(e.Decision)
+		r.replayDecision(e.Decision)
 	case e.Evacuation != nil:
-		r.begun(e.Evacuation)
+		r.replayEvacuation(e.Evacuation)
 	case e.Migration != nil:
-		r.made(e.Migration)
+		r.replayMigration(e.Migration)
 	case e.Completion != nil:
-		r.completed(e.Completion)
+		r.replayCompletion(e.Completion)
 	case e.Request != nil:
-		r.asked(e.Request)
+		r.replayRequest(e.Request)
 	}
 }
 
@@ -76,9 +76,9 @@ func (r *Replay) End() (Result, Tally) {
 	r.runUntil(r.history.Until)
 	r.now = r.history.Until
 	for _, l := range slices.Clone(r.loops) {
-		r.judge(l)
+		r.evaluateDualLoop(l)
 	}
-	r.rest()
+	r.finishChanges()
 	r.out.Unknown = r.unknown.list()
 	r.out.VMsStaying = len(r.stayed)
 	would := &r.out.Would
@@ -92,18 +92,18 @@ func (r *Replay) inPeriod(t time.Time) bool {
 	return !t.Before(r.history.Since) && t.Before(r.history.Until)
 }
 
-// tells reports whether what concerns a VM and a node now is reported and counted.
-func (r *Replay) tells(namespace, node string) bool {
+// isCounted reports whether what concerns a VM and a node now is reported and counted.
+func (r *Replay) isCounted(namespace, node string) bool {
 	return r.inPeriod(r.now) && (r.history.Tells == nil || r.history.Tells(namespace, node))
 }
 
-// change keeps a difference whose sentence can be written.
-func (r *Replay) change(c *Change) {
+// addChange keeps a difference whose sentence can be written.
+func (r *Replay) addChange(c *Change) {
 	if len(r.out.Changes) == changesKept {
 		r.out.ChangesMore++
 		return
 	}
-	c.tell()
+	c.setSentence()
 	r.out.Changes = append(r.out.Changes, *c)
 }
 
@@ -134,8 +134,8 @@ func (h *ends) Pop() any {
 	return last
 }
 
-// at has something done when the replay comes to a time; never where it is zero.
-func (r *Replay) at(t time.Time, do func()) {
+// scheduleAt has something done when the replay comes to a time; never where it is zero.
+func (r *Replay) scheduleAt(t time.Time, do func()) {
 	if !t.IsZero() {
 		r.seq++
 		heap.Push(&r.ends, end{t, r.seq, do})

@@ -24,8 +24,8 @@ type past struct {
 	rows   *trail.Cluster
 }
 
-// simulated returns what is recorded of a simulated run.
-func simulated(seed uint64) past {
+// simulateRun returns what is recorded of a simulated run.
+func simulateRun(seed uint64) past {
 	run := sim.New(seed)
 	tr := tracker.New("sim")
 	var facts []trail.Fact
@@ -39,8 +39,8 @@ func simulated(seed uint64) past {
 	}
 }
 
-// replay returns what would have been different.
-func (p *past) replay(policy whatif.Policy) (whatif.Result, whatif.Tally) {
+// replayPolicy returns what would have been different.
+func (p *past) replayPolicy(policy whatif.Policy) (whatif.Result, whatif.Tally) {
 	r := whatif.New(policy, &p.History)
 	for _, e := range p.events {
 		r.Step(e)
@@ -56,7 +56,7 @@ func eachRun[R any](n int, of func(past) R) []R {
 	for range runtime.GOMAXPROCS(0) {
 		wait.Go(func() {
 			for seed := range seeds {
-				out[seed] = of(simulated(uint64(seed)))
+				out[seed] = of(simulateRun(uint64(seed)))
 			}
 		})
 	}
@@ -82,8 +82,8 @@ func TestRecordedPolicyChangesNothing(t *testing.T) {
 		said := whatif.Policy{}
 		said.NodeLimit, said.TotalLimit, _ = trail.NewEnv(p.Rules).SlotLimits(p.Since)
 		for i, policy := range []whatif.Policy{{}, said} {
-			out[i].Result, out[i].recorded = p.replay(policy)
-			out[i].counted = p.count()
+			out[i].Result, out[i].recorded = p.replayPolicy(policy)
+			out[i].counted = p.countTally()
 		}
 		return out
 	}) {
@@ -101,8 +101,8 @@ func TestRecordedPolicyChangesNothing(t *testing.T) {
 	require.Greater(t, loops, *runs/4)
 }
 
-// count counts the rows of the period.
-func (p *past) count() whatif.Tally {
+// countTally counts the rows of the period.
+func (p *past) countTally() whatif.Tally {
 	var want whatif.Tally
 	for _, d := range p.rows.Rows {
 		for _, e := range d.Evacuations {

@@ -20,8 +20,8 @@ type tries struct {
 	unclear              bool // a request came for an evacuation that would have been given up, so that more is to be thought of
 }
 
-// later returns the attempts of an evacuation after those that did not succeed are as many as may be.
-func (p *past) later(most func(*trail.Evacuation) int) (t tries) {
+// findLaterAttempts returns the attempts of an evacuation after those that did not succeed are as many as may be.
+func (p *past) findLaterAttempts(most func(*trail.Evacuation) int) (t tries) {
 	for _, d := range p.rows.Rows {
 		for i := range d.Evacuations {
 			e := &d.Evacuations[i]
@@ -84,8 +84,8 @@ func TestTriesThatWouldNotHaveBeen(t *testing.T) {
 			}
 			plain, saved := 0, 0
 			for seed, x := range eachRun(someRuns, func(p past) (b both) {
-				b.want = p.later(c.most)
-				b.got, b.was = p.replay(c.policy)
+				b.want = p.findLaterAttempts(c.most)
+				b.got, b.was = p.replayPolicy(c.policy)
 				return b
 			}) {
 				require.Equal(t, x.was.Migrations, x.got.Would.Migrations+x.got.MigrationsSaved, "seed %d", seed)
@@ -117,7 +117,7 @@ func TestSlotsHold(t *testing.T) {
 	}
 	heldBack, skipped := 0, 0
 	for seed, x := range eachRun(someRuns, func(p past) (out result) {
-		out.Result, _ = p.replay(whatif.Policy{NodeLimit: 1})
+		out.Result, _ = p.replayPolicy(whatif.Policy{NodeLimit: 1})
 		held := map[trail.FactID]bool{}
 		for _, d := range p.rows.Rows {
 			for _, e := range d.Evacuations {

@@ -30,7 +30,7 @@ func (q *Question) Replay(h *History, sources []Source) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	a := Answer{Cluster: q.Cluster, Namespace: q.Namespace, Node: q.Node, Since: q.Since, Until: q.Until, Assumptions: assumptions(policies)}
+	a := Answer{Cluster: q.Cluster, Namespace: q.Namespace, Node: q.Node, Since: q.Since, Until: q.Until, Assumptions: listAssumptions(policies)}
 	if q.Sweep != nil {
 		a.SweepOf = q.Sweep.Of
 	}

@@ -21,11 +21,11 @@ type node struct {
 	loops   []*dual   // that are open on it
 }
 
-// slots reports whether the policy changes who takes slots, or how many there are.
-func (p Policy) slots() bool { return p.KeepMark || p.NodeLimit > 0 || p.TotalLimit > 0 }
+// hasSlotSettings reports whether the policy changes who takes slots, or how many there are.
+func (p Policy) hasSlotSettings() bool { return p.KeepMark || p.NodeLimit > 0 || p.TotalLimit > 0 }
 
-// hold has an evacuation take a slot, in the history and under the policy, where it does.
-func (r *Replay) hold(e *evacuation) {
+// updateSlots has an evacuation take a slot, in the history and under the policy, where it does.
+func (r *Replay) updateSlots(e *evacuation) {
 	taint, perAttempt := false, false
 	if e.row != nil {
 		taint, perAttempt = e.row.MarkedBy == trail.MarkedByTaint, e.row.InProgress == trail.InProgressPerAttempt
@@ -33,55 +33,55 @@ func (r *Replay) hold(e *evacuation) {
 	inHistory := !taint && (!perAttempt || !e.failed)
 	if inHistory != e.held {
 		e.held = inHistory
-		r.take(e.node, true, inHistory)
+		r.countSlot(e.node, true, inHistory)
 	}
 	holds := e.open && !taint && (!perAttempt || !e.failed || r.policy.KeepMark)
 	if holds != e.holds {
 		e.holds = holds
-		r.take(e.node, false, holds)
+		r.countSlot(e.node, false, holds)
 	}
 }
 
-// lost notes that the annotation of an evacuation is taken off at its first failure, with KubeVirt before v1.6.1.
-func (r *Replay) lost(e *evacuation) {
+// dropAnnotation notes that the annotation of an evacuation is taken off at its first failure, with KubeVirt before v1.6.1.
+func (r *Replay) dropAnnotation(e *evacuation) {
 	if e.row != nil {
-		r.hold(e)
+		r.updateSlots(e)
 	}
 }
 
-// release has an evacuation give its slot back.
-func (r *Replay) release(e *evacuation, inHistory bool) {
+// releaseSlot has an evacuation give its slot back.
+func (r *Replay) releaseSlot(e *evacuation, inHistory bool) {
 	held := &e.holds
 	if inHistory {
 		held = &e.held
 	}
 	if *held {
 		*held = false
-		r.take(e.node, inHistory, false)
+		r.countSlot(e.node, inHistory, false)
 	}
 }
 
-// take counts a slot that is taken, or given back.
-func (r *Replay) take(n *node, inHistory, up bool) {
+// countSlot counts a slot that is taken, or given back.
+func (r *Replay) countSlot(n *node, inHistory, up bool) {
 	by := 1
 	if !up {
 		by = -1
 	}
 	if inHistory {
 		n.recorded, r.all.recorded = n.recorded+by, r.all.recorded+by
-		r.full(n, up)
+		r.countFullSlots(n, up)
 		return
 	}
 	n.policy, r.all.policy = n.policy+by, r.all.policy+by
 	if !up {
-		total, perNode := r.limits()
-		r.free(&n.slots, perNode)
-		r.free(&r.all, total)
+		total, perNode := r.slotLimits()
+		r.releaseWaiting(&n.slots, perNode)
+		r.releaseWaiting(&r.all, total)
 	}
 }
 
-// limits returns those in force under the policy; 0: none.
-func (r *Replay) limits() (total, perNode int) {
+// slotLimits returns those in force under the policy; 0: none.
+func (r *Replay) slotLimits() (total, perNode int) {
 	perNode, total, _ = r.env.SlotLimits(r.now)
 	if r.policy.NodeLimit > 0 {
 		perNode = r.policy.NodeLimit
@@ -92,8 +92,8 @@ func (r *Replay) limits() (total, perNode int) {
 	return total, perNode
 }
 
-// free tells those that wait that a slot is free. Only one of them would get it; none holds it here, as nobody asks.
-func (r *Replay) free(s *slots, limit int) {
+// releaseWaiting tells those that wait that a slot is free. Only one of them would get it; none holds it here, as nobody asks.
+func (r *Replay) releaseWaiting(s *slots, limit int) {
 	if limit > 0 && s.policy >= limit || !r.now.Before(r.history.Until) {
 		return
 	}
@@ -103,18 +103,18 @@ func (r *Replay) free(s *slots, limit int) {
 	s.waiting = nil
 }
 
-// full counts the times that all slots of the history are taken while the policy has more.
-func (r *Replay) full(n *node, up bool) {
+// countFullSlots counts the times that all slots of the history are taken while the policy has more.
+func (r *Replay) countFullSlots(n *node, up bool) {
 	perNode, total, _ := r.env.SlotLimits(r.now)
 	more := r.policy.NodeLimit > perNode && perNode > 0 && n.recorded == perNode || r.policy.TotalLimit > total && total > 0 && r.all.recorded == total
-	if up && more && r.tells("", n.name) {
+	if up && more && r.isCounted("", n.name) {
 		r.unknown[UnknownMoreSlots]++
 	}
 }
 
-// forbids tells by which rule an eviction would not have come now under the policy, and until when; none where it would, or where the same
+// checkRules tells by which rule an eviction would not have come now under the policy, and until when; none where it would, or where the same
 // rule forbade it in the history and it came all the same.
-func (r *Replay) forbids(e *evacuation, q *trail.EvictionRequest) (Rule, time.Time) {
+func (r *Replay) checkRules(e *evacuation, q *trail.EvictionRequest) (Rule, time.Time) {
 	if !r.inPeriod(r.now) {
 		return "", time.Time{}
 	}
@@ -122,13 +122,13 @@ func (r *Replay) forbids(e *evacuation, q *trail.EvictionRequest) (Rule, time.Ti
 		return RuleInProgress, e.vm.moving
 	}
 	against := false
-	if rule, until := r.cools(e.vm); rule != "" {
+	if rule, until := r.checkCooldown(e.vm); rule != "" {
 		if e.vm.against != q.ID {
 			return rule, until
 		}
 		against = true
 	}
-	total, perNode := r.limits()
+	total, perNode := r.slotLimits()
 	wasNode, wasTotal, _ := r.env.SlotLimits(r.now)
 	own, ownPolicy := 0, 0 // it may be counted already
 	if e.held {
@@ -148,9 +148,9 @@ func (r *Replay) forbids(e *evacuation, q *trail.EvictionRequest) (Rule, time.Ti
 		if s.now && !s.was {
 			return s.rule, time.Time{}
 		}
-		against = against || s.now && s.was && r.policy.slots()
+		against = against || s.now && s.was && r.policy.hasSlotSettings()
 	}
-	if against && r.tells(q.Namespace, q.Node) {
+	if against && r.isCounted(q.Namespace, q.Node) {
 		r.unknown[UnknownAgainstRule]++
 	}
 	return "", time.Time{}

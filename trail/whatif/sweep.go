@@ -34,9 +34,9 @@ func ParseSweep(text string, other Policy) (Sweep, error) {
 	var values []string
 	switch s.Of = name; name {
 	case wordBase, wordCap, wordWindow:
-		values = durations(from, to, step)
+		values = expandDurations(from, to, step)
 	case wordNodeLimit, wordTotalLimit, wordGiveUp:
-		values = numbers(from, to, step)
+		values = expandNumbers(from, to, step)
 	default:
 		return s, wrong
 	}
@@ -85,8 +85,8 @@ func (p Policy) Value(of string) float64 {
 	return 0
 }
 
-// durations returns the steps between two durations, none where they cannot be read or are too many.
-func durations(from, to, step string) []string {
+// expandDurations returns the steps between two durations, none where they cannot be read or are too many.
+func expandDurations(from, to, step string) []string {
 	first, err := time.ParseDuration(from)
 	last, errLast := time.ParseDuration(to)
 	by := (last - first) / sweepSteps
@@ -103,8 +103,8 @@ func durations(from, to, step string) []string {
 	return out
 }
 
-// numbers returns the steps between two numbers, none where they cannot be read or are too many.
-func numbers(from, to, step string) []string {
+// expandNumbers returns the steps between two numbers, none where they cannot be read or are too many.
+func expandNumbers(from, to, step string) []string {
 	first, err := strconv.Atoi(from)
 	last, errLast := strconv.Atoi(to)
 	by := 1
