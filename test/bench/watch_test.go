@@ -139,9 +139,9 @@ var groupVersions = map[string]schema.GroupVersion{
 }
 
 // inform runs a dynamic informer and gives it once it has the objects, with what counts the changes that its handler got.
-func inform(ctx context.Context, tb testing.TB, s *apiServer, resource string) (cache.SharedIndexInformer, *atomic.Int64) {
+func inform(ctx context.Context, tb testing.TB, transport http.RoundTripper, resource string) (cache.SharedIndexInformer, *atomic.Int64) {
 	tb.Helper()
-	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://apiserver", Transport: s, QPS: -1})
+	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://apiserver", Transport: transport, QPS: -1})
 	require.NoError(tb, err)
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, groupVersions[resource].WithResource(resource), "", 0, cache.Indexers{}, nil).Informer()
 	var got atomic.Int64
