@@ -150,5 +150,5 @@ verify: ## Check that modules, formatting and generated files are up to date
 	$(GO) mod tidy -diff
 	$(GO) vet ./...
 	cd test && $(GO) mod verify && $(GO) mod tidy -diff && $(GO) vet ./...
-	for tools in promtool kube helm; do (cd test/$$tools && $(GO) mod tidy -diff) || exit; done
+	for tools in promtool kube helm peers; do (cd test/$$tools && $(GO) mod tidy -diff) || exit; done
 	@GO=$(GO) MAKE=$(MAKE_COMMAND) hack/verify-files.sh

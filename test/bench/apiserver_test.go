@@ -37,6 +37,9 @@ type apiServer struct {
 	begin     chan struct{}  // closed when they may come
 	drained   chan struct{}  // closed when all were read
 	once      sync.Once
+
+	listed     chan struct{} // closed when who watches what changes has read all objects; nil: nobody asks
+	listedOnce sync.Once
 }
 
 func newAPIServer(tb testing.TB, objects map[string]int) *apiServer {
@@ -67,6 +70,62 @@ func (s *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
 		Body: &stream{ctx: r.Context(), s: s, resource: resource, closed: make(chan struct{})},
 	}, nil
+}
+
+// definitions are the CRDs, from which kube-state-metrics learns what there is.
+const definitions = `{"kind":"CustomResourceDefinitionList","apiVersion":"apiextensions.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[` +
+	`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"` + vmis + `.kubevirt.io"},"spec":{"group":"kubevirt.io",` +
+	`"names":{"kind":"VirtualMachineInstance","plural":"` + vmis + `"},"versions":[{"name":"v1"}]}},` +
+	`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"` + migrations + `.kubevirt.io"},"spec":{"group":"kubevirt.io",` +
+	`"names":{"kind":"VirtualMachineInstanceMigration","plural":"` + migrations + `"},"versions":[{"name":"v1"}]}}]}`
+
+// ServeHTTP answers processes: watches with and without initial events, lists, and what kube-state-metrics asks besides.
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case r.URL.Query().Get("watch") == "true":
+		body := &stream{ctx: r.Context(), s: s, resource: resource, closed: make(chan struct{})}
+		if r.URL.Query().Get("sendInitialEvents") != "true" {
+			body.sent = s.objects[resource] + 1
+		}
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.Copy(flusher{w}, body) // until who reads it goes
+	case resource == "version":
+		_, _ = io.WriteString(w, `{"major":"1","minor":"37","gitVersion":"v1.37.2"}`)
+	case resource == "customresourcedefinitions":
+		_, _ = io.WriteString(w, definitions)
+	case s.templates[resource] != nil:
+		s.list(w, resource)
+	default:
+		http.Error(w, r.URL.String()+": neither a watch nor a list of what there is", http.StatusNotFound)
+	}
+}
+
+// flusher sends at once what is written.
+type flusher struct{ http.ResponseWriter }
+
+// Write writes and sends.
+func (f flusher) Write(p []byte) (int, error) {
+	n, err := f.ResponseWriter.Write(p)
+	if err != nil {
+		return n, err
+	}
+	return n, http.NewResponseController(f.ResponseWriter).Flush()
+}
+
+// list writes all objects of a resource as a list.
+func (s *apiServer) list(w io.Writer, resource string) {
+	_, _ = fmt.Fprintf(w, `{"kind":"List","apiVersion":"kubevirt.io/v1","metadata":{"resourceVersion":"%d"},"items":[`, listVersion)
+	var buffer bytes.Buffer
+	for i := range s.objects[resource] {
+		if i > 0 {
+			_ = buffer.WriteByte(',')
+		}
+		s.templates[resource].writeObject(&buffer, i, i+1, false)
+		_, _ = buffer.WriteTo(w)
+	}
+	_, _ = io.WriteString(w, "]}")
 }
 
 // stream is the body of an answer.
@@ -108,6 +167,9 @@ func (s *stream) writeNextEvent() error {
 	case i == n:
 		_, _ = fmt.Fprintf(&s.buffer, `{"type":"BOOKMARK","object":{"kind":"Bookmark","apiVersion":"v1","metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", listVersion)
 	case i <= n+changes:
+		if s.s.listed != nil {
+			s.s.listedOnce.Do(func() { close(s.s.listed) })
+		}
 		if err := s.waitFor(s.s.begin); err != nil {
 			return err
 		}

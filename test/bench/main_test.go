@@ -13,6 +13,10 @@ var (
 
 	hold        = flag.String("bench.hold", "collector", "who holds what TestHold lists: collector, leader or informer")
 	holdObjects = flag.Int("bench.objects", 1000, "how many VMIs, migrations and pods TestHold lists")
+
+	peerName     = flag.String("bench.peer", "", "who watches in TestPeer: evictrail, archive or informer")
+	peerAPI      = flag.String("bench.apiserver", "", "the URL of what TestPeer watches")
+	peerDatabase = flag.String("bench.database", "", "the URL of the database that TestPeer writes into")
 )
 
 func TestMain(m *testing.M) {

@@ -108,7 +108,7 @@ func TestHold(t *testing.T) { //nolint:paralleltest // what runs beside it would
 	}
 	listed := time.Since(began)
 	time.Sleep(2 * time.Second) // what is only garbage may go
-	now, most := readResidentMemory(t)
+	now, most := readResidentMemory(t, "self")
 	_, _ = fmt.Fprintf(t.Output(), "held %d %d %d %.3f\n", max(measureHeap(), before)-before, now, most, listed.Seconds())
 	runtime.KeepAlive(keep)
 	cancel()
@@ -125,11 +125,11 @@ func measureHeap() uint64 {
 
 var residentLine = regexp.MustCompile(`(?m)^(VmHWM|VmRSS):\s+(\d+) kB$`)
 
-// readResidentMemory returns the bytes that this process has of the machine's memory, and how many it had at most; elsewhere than on Linux, those that Go has of it. What
-// getrusage tells begins with the memory of who started the process.
-func readResidentMemory(tb testing.TB) (now, most uint64) {
+// readResidentMemory returns the bytes that a process has of the machine's memory, and how many it had at most; elsewhere than on Linux, those that Go has of it in this
+// process. What getrusage says begins with the memory of the process that started this one.
+func readResidentMemory(tb testing.TB, process string) (now, most uint64) {
 	tb.Helper()
-	text, err := os.ReadFile("/proc/self/status")
+	text, err := os.ReadFile("/proc/" + process + "/status")
 	if err != nil {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)

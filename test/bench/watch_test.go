@@ -138,10 +138,10 @@ var groupVersions = map[string]schema.GroupVersion{
 	vmis: {Group: "kubevirt.io", Version: "v1"}, migrations: {Group: "kubevirt.io", Version: "v1"}, pods: {Version: "v1"},
 }
 
-// startInformer runs a dynamic informer and gives it once it has the objects, with what counts the changes that its handler got.
-func startInformer(ctx context.Context, tb testing.TB, s *apiServer, resource string) (cache.SharedIndexInformer, *atomic.Int64) {
+// startInformer runs a dynamic informer and returns it once it has the objects, with what counts the changes that its handler got.
+func startInformer(ctx context.Context, tb testing.TB, transport http.RoundTripper, resource string) (cache.SharedIndexInformer, *atomic.Int64) {
 	tb.Helper()
-	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://apiserver", Transport: s, QPS: -1})
+	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://apiserver", Transport: transport, QPS: -1})
 	require.NoError(tb, err)
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, groupVersions[resource].WithResource(resource), "", 0, cache.Indexers{}, nil).Informer()
 	var got atomic.Int64

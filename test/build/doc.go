@@ -1,6 +1,6 @@
 // Package build builds the programs that tests and the lab run, out of their own sources. Each comes from a module that pins its
-// version: test/kube has Kubernetes, etcd and the descheduler, test/helm has helm, test/promtool has Prometheus, test/lab/kubevirt
-// has one module for every version of KubeVirt, test/lab/virtctl has virtctl.
+// version: test/kube has Kubernetes, etcd and the descheduler, test/helm has helm, test/promtool has Prometheus, test/peers has
+// kube-state-metrics, test/lab/kubevirt has one module for every version of KubeVirt, test/lab/virtctl has virtctl.
 //
 // Programs are kept in the user's cache folder, outside of the work tree, under a key of everything that they are made of: the files
 // of the module, the version of Go and the flags. A changed go.mod builds again; switching between commits does not. evictrail itself

@@ -62,6 +62,11 @@ func Helm() Program {
 	return Program{Name: "helm", Module: "test/helm", Source: "helm.sh/helm/v4/cmd/helm"}
 }
 
+// KubeStateMetrics returns kube-state-metrics.
+func KubeStateMetrics() Program {
+	return Program{Name: "kube-state-metrics", Module: "test/peers", Source: "k8s.io/kube-state-metrics/v2"}
+}
+
 // Prometheus returns prometheus, and Promtool promtool of the same version, without the clouds' service discovery and what needs a C compiler.
 func Prometheus() Program { return prometheusProgram("prometheus") }
 
