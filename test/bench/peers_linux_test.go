@@ -174,7 +174,9 @@ func startPeer(tb testing.TB, who string, objects, changes, telling int) *peer {
 	p.stop = func() {
 		_ = input.Close()
 		cancel()
-		<-p.ended // it was asked to end: how it did says nothing
+		if err := <-p.ended; err != nil {
+			tb.Logf("%s ended: %v", who, err)
+		}
 		_ = p.reader.Close(context.Background())
 		http.CloseClientConnections()
 		http.Close()
