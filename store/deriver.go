@@ -58,7 +58,7 @@ func (s *Store) newDeriver(cluster string, term int64) *deriver {
 var derive = trail.Derive
 
 const (
-	handedMost   = 20_000           // facts that wait in memory; what is more is read from the database
+	handedMost   = 50_000           // facts that wait in memory; what is more is read from the database
 	mostOthers   = 100              // VMs that are derived in a tick though they are not dirty
 	deferLongest = 10 * time.Second // nodes wait for VMs at the most
 )
@@ -91,17 +91,17 @@ func (d *deriver) addRecording(r recording) {
 		f := r.facts[i]
 		version := r.versions[pg.CleanText(f.Subject.String())]
 		h, known := d.handed[f.Subject]
-		switch {
-		case !known:
-			h = fold.Dirty{Subject: f.Subject, Since: f.OccurredAt, Version: version, First: version}
-		case version > h.Version+1 || version > h.Version && h.Facts == nil: // another replica recorded facts in between
-			h.Facts, h.Version = nil, version
+		keep := !known || h.Facts != nil && version <= h.Version+1 // otherwise another replica recorded facts in between
+		if !known {
+			h = fold.Dirty{Subject: f.Subject, Since: f.OccurredAt, First: version}
 		}
-		if d.facts++; d.facts > handedMost || r.replaced[f.ID] { // it is read as it is stored
-			h.Facts = nil
-		} else if !known || h.Facts != nil {
+		d.facts -= len(h.Facts)
+		if keep && d.facts < handedMost && !r.replaced[f.ID] {
 			h.Facts = append(h.Facts, f)
+		} else { // it is read as it is stored
+			h.Facts = nil
 		}
+		d.facts += len(h.Facts)
 		h.Version = max(h.Version, version)
 		if f.OccurredAt.Before(h.Since) {
 			h.Since = f.OccurredAt
@@ -328,10 +328,14 @@ func (d *deriver) buildBatch(marks []fold.Dirty) (b fold.Batch, more bool) {
 			more = true
 			break
 		}
-		if h, handed := d.handed[m.Subject]; handed && h.Version == m.Version && !m.Since.Before(h.Since) {
+		if h, handed := d.handed[m.Subject]; handed {
+			if m.Since.Before(h.Since) {
+				h.Since = m.Since
+			}
 			m = h
 		}
 		delete(d.handed, m.Subject)
+		d.facts -= len(m.Facts)
 		b.Dirty, in[m.Subject] = append(b.Dirty, m), true
 	}
 	for s, leftOut := range d.failing {
@@ -349,9 +353,6 @@ func (d *deriver) buildBatch(marks []fold.Dirty) (b fold.Batch, more bool) {
 		default:
 			more = true
 		}
-	}
-	if len(d.handed) == 0 {
-		d.facts = 0
 	}
 	slices.SortFunc(b.Dirty, func(x, y fold.Dirty) int { return strings.Compare(x.Subject.String(), y.Subject.String()) })
 	return b, more

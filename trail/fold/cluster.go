@@ -162,7 +162,11 @@ func (t *tick) appendFacts(ctx context.Context) (fresh []trail.Fact, vms dirtyMa
 		for i := range d.Facts {
 			since = minTime(since, dirtySince(&d.Facts[i]))
 		}
-		if w := t.c.windows[d.Subject]; w != nil && d.Version > w.Version && (d.Facts == nil || d.First != w.Version+1) {
+		w := t.c.windows[d.Subject]
+		if !d.isAllSince(w) {
+			d.Facts = nil
+		}
+		if w != nil && d.Version > w.Version && (d.Facts == nil || d.First > w.Version+1) {
 			delete(t.c.windows, d.Subject) // another replica recorded facts in between
 		}
 		if slices.ContainsFunc(d.Facts, func(f trail.Fact) bool { return isNodeChange(&f) }) {
@@ -187,10 +191,13 @@ func (t *tick) appendFacts(ctx context.Context) (fresh []trail.Fact, vms dirtyMa
 		its := d.Facts
 		switch {
 		case its != nil && w.Version < d.Version:
-			its = w.add(its)
+			w.add(its)
 			w.Version = d.Version
 		case its == nil && !d.Due && !d.Since.IsZero():
 			its = w.factsSince(d.Since)
+		}
+		if !d.Due {
+			w.folded = d.Version
 		}
 		its = slices.DeleteFunc(slices.Clone(its), func(f trail.Fact) bool { return hasNoEffect(&f, w.Facts) })
 		fresh = append(fresh, its...)
@@ -283,6 +290,13 @@ func (t *tick) markOrDeferVM(s trail.Subject, since time.Time, vms dirtyMarks) {
 	} else {
 		t.deferred.add(s, since)
 	}
+}
+
+// isAllSince reports whether the Facts of a mark are all that is to be folded of a subject, whose window this is: none of them was before its Since, or what was
+// is folded.
+func (d *Dirty) isAllSince(w *Window) bool {
+	before := !slices.ContainsFunc(d.Facts, func(f trail.Fact) bool { return !f.OccurredAt.After(d.Since) })
+	return !before || d.First == 1 || w != nil && d.First == w.folded+1
 }
 
 // filterRequests returns those of some requests that are about a pod or a migration of a VM.

@@ -79,6 +79,7 @@ type Window struct {
 	read    int                    // size when it was loaded
 	used    int64                  // number of the Fold that used it last
 	derived int64                  // number of the Fold that changed its rows last
+	folded  int64                  // Version up to which it is known what its facts affect; 0: not known
 }
 
 // NodeRows is what a node, or the cluster as a whole, is derived from, and what was derived.

@@ -20,8 +20,8 @@ func minDueTime(at, due time.Time) time.Time {
 	return minTime(at, due)
 }
 
-// add appends those of some facts that are not there yet, and returns them.
-func (w *Window) add(facts []trail.Fact) []trail.Fact {
+// add appends those of some facts that are not there yet.
+func (w *Window) add(facts []trail.Fact) {
 	fresh := slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool {
 		return slices.ContainsFunc(w.Facts, func(known trail.Fact) bool { return known.ID == f.ID })
 	})
@@ -29,7 +29,6 @@ func (w *Window) add(facts []trail.Fact) []trail.Fact {
 		w.size += fresh[i].Size()
 	}
 	w.Facts = append(w.Facts, fresh...)
-	return fresh
 }
 
 // factsSince returns the facts of a window that occurred since a time.
