@@ -11,6 +11,6 @@
 // columns are only added, at the end: anything else is a new schema of views. A step that takes away a column drops the
 // view first, and what it was granted with it.
 //
-// A step is never edited after a release, and safe while a program of the version before still writes (docs/adr/0025). All of
+// A step is never edited after a release, and safe while a program of the version before still writes (docs/adr/0038). All of
 // an update is one transaction. Package store applies it.
 package migrations

@@ -13,7 +13,7 @@ import (
 )
 
 // previous is the commit that stands for the version before this one: the first with schema 38, from which on a version works on the schema of the next
-// (docs/adr/0025). Those from before refuse to.
+// (docs/adr/0038). Those from before refuse to.
 const previous = "d829da089d559df82dca65b2e42aef02bd2d33a9"
 
 // buildPrevious builds the version before this one out of the history of the repository.
