@@ -77,6 +77,23 @@ func withoutRefuted(rows map[string]string) map[string]string {
 	return out
 }
 
+// addHanded returns marks of facts that a follower recorded, together with those of facts that were handed over.
+func addHanded(marks, handed []Dirty) []Dirty {
+	for i := range marks {
+		marks[i].Facts = nil
+	}
+	for _, h := range handed {
+		if i := slices.IndexFunc(marks, func(m Dirty) bool { return m.Subject == h.Subject }); i >= 0 {
+			h.Since = minTime(h.Since, marks[i].Since)
+			marks[i] = h
+		} else {
+			marks = append(marks, h)
+		}
+	}
+	slices.SortFunc(marks, func(a, b Dirty) int { return compareSubjects(a.Subject, b.Subject) })
+	return marks
+}
+
 // TestFoldIsDeriveAll folds histories in batches of any size, some facts late, while windows are evicted and the process is restarted at random:
 // the rows are those of all facts.
 func TestFoldIsDeriveAll(t *testing.T) {
@@ -120,7 +137,11 @@ func TestFoldIsDeriveAll(t *testing.T) {
 				for i := range recorded {
 					now = maxTime(now, recorded[i].ObservedAt)
 				}
-				dirty := m.recordFacts(some)
+				byFollower := 0 // how many a follower recorded before
+				if r.IntN(5) == 0 {
+					byFollower = r.IntN(len(some))
+				}
+				dirty := addHanded(m.recordFacts(some[:byFollower]), m.recordFacts(some[byFollower:]))
 				switch r.IntN(6) {
 				case 0:
 					c.Reset()
@@ -151,6 +172,42 @@ func TestFoldIsDeriveAll(t *testing.T) {
 				require.Equal(t, deriveExpectedRows(t, recorded, rules, now), withoutRefuted(m.encodeRows()), "after %d facts", len(recorded))
 			}
 			t.Log(len(recorded), "facts", m.reads, "reads", c.Size(), "bytes")
+		})
+	}
+}
+
+// TestHandedFactsAreNotAll has a follower record a request before the leader does: what the leader has in memory is not all that is to be folded, unless it folded
+// what was before.
+func TestHandedFactsAreNotAll(t *testing.T) {
+	t.Parallel()
+	of := trail.Subject{Kind: trail.SubjectNamespace, Name: "vms"}
+	at := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	var facts []trail.Fact
+	for i := range 3 {
+		facts = append(facts, trail.Fact{ID: trail.FactID{byte(i + 1)}, Cluster: "c1", Subject: of, Kind: trail.KindActionRequested, Namespace: "vms", OccurredAt: at.Add(time.Duration(i) * time.Second)})
+	}
+	for name, folded := range map[string]bool{"that is not folded": false, "that is folded": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMemory(trail.DefaultThresholds())
+			c := New(m, 1<<20)
+			m.recordFacts(facts[:1])
+			marks := m.recordFacts(facts[1:2])
+			fold := func(dirty []Dirty) []trail.Fact {
+				fresh, _, err := (&tick{c: c, batch: Batch{Dirty: dirty}, nodes: dirtyMarks{}, anew: map[trail.Subject]bool{}, launched: map[trail.Subject]bool{}}).appendFacts(t.Context())
+				require.NoError(t, err)
+				return fresh
+			}
+			if folded {
+				marks[0].Facts = nil
+				require.Len(t, fold(marks), 1)
+			}
+			dirty := addHanded(marks, m.recordFacts(facts[2:]))
+			if folded {
+				require.Equal(t, facts[2:], fold(dirty))
+			} else {
+				require.Equal(t, facts[1:], fold(dirty))
+			}
 		})
 	}
 }
