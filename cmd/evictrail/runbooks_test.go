@@ -57,7 +57,7 @@ func TestEveryAlertHasItsPage(t *testing.T) {
 			t.Parallel()
 			title, order, texts := readSections(t, r.Alert+".md")
 			require.Equal(t, r.Alert, title)
-			require.Equal(t, []string{"Meaning", "Impact", "Diagnosis", "Mitigation"}, order)
+			require.Equal(t, []string{"Problem", "Impact", "Action", "All clear", "Cause"}, order)
 			for name, text := range texts {
 				require.NotEmpty(t, strings.TrimSpace(text), name)
 			}
@@ -65,14 +65,30 @@ func TestEveryAlertHasItsPage(t *testing.T) {
 			if wait == "" {
 				wait = "0m"
 			}
-			require.Contains(t, texts["Meaning"], "`for: "+wait+"`")
+			require.Contains(t, texts["Problem"], "`for: "+wait+"`")
 			if r.KeepFiringFor != "" {
-				require.Contains(t, texts["Meaning"], "`keep_firing_for: "+r.KeepFiringFor+"`")
+				require.Contains(t, texts["Problem"], "`keep_firing_for: "+r.KeepFiringFor+"`")
 			}
-			command, found := firstCommand(texts["Diagnosis"])
-			require.True(t, found && strings.HasPrefix(command, "evictrail "), "the first command of the diagnosis is %q: expected one of ours", command)
+			require.LessOrEqual(t, countWords(texts), maxRunbookWords, "words beside commands: it is read at night")
+			command, found := firstCommand(texts["Action"])
+			require.True(t, found && strings.HasPrefix(command, "evictrail "), "the first command of the action is %q: expected one of ours", command)
 		})
 	}
+}
+
+// maxRunbookWords is how long the text of a page may be, commands aside.
+const maxRunbookWords = 200
+
+// countWords counts the words of all sections but those of indented lines, which are commands.
+func countWords(texts map[string]string) (words int) {
+	for _, text := range texts {
+		for line := range strings.Lines(text) {
+			if !strings.HasPrefix(line, "    ") {
+				words += len(strings.Fields(line))
+			}
+		}
+	}
+	return words
 }
 
 // firstCommand returns the first indented line.
@@ -109,6 +125,7 @@ func TestRunbooksShowCommandsAsCode(t *testing.T) {
 			case strings.TrimSpace(line) == "":
 			case indent == 0:
 				column = 0
+			case indent == column && strings.TrimSpace(before) != "": // the text of an item of a list within a list goes on
 			case indent >= 4:
 				begins := strings.TrimSpace(before) == "" || strings.HasPrefix(before, strings.Repeat(" ", column+4))
 				require.True(t, begins && indent >= column+4, "%s:%d is rendered as prose: %s", filepath.Base(page), i+1, line)
