@@ -64,7 +64,7 @@ func sourcesOf(p dashboard.Panel) string {
 		switch q.Language {
 		case SQL:
 			for _, found := range viewsIn.FindAllStringSubmatch(q.Text, -1) {
-				names = append(names, "view `"+found[1]+"`")
+				names = append(names, "`"+found[0]+"`")
 			}
 		case PromQL:
 			for _, name := range MetricsIn(q.Text) {
