@@ -51,7 +51,7 @@ func Markdown() ([]byte, error) {
 func escapeCell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 var (
-	viewsIn   = regexp.MustCompile(`evictrail_v1\.(\w+)`)
+	viewsIn   = regexp.MustCompile(`evictrail_v1\.\w+`)
 	metricsIn = regexp.MustCompile(`\b(?:evictrail[_:]|kubevirt_|descheduler[_:]|node_pressure_)[\w:]+\b|\b` + foreignAlerts + `\b`)
 	suffixes  = regexp.MustCompile(`_(?:bucket|count|sum)$`)
 )
@@ -63,8 +63,8 @@ func sourcesOf(p dashboard.Panel) string {
 		q := queryOf(target)
 		switch q.Language {
 		case SQL:
-			for _, found := range viewsIn.FindAllStringSubmatch(q.Text, -1) {
-				names = append(names, "`"+found[0]+"`")
+			for _, name := range viewsIn.FindAllString(q.Text, -1) {
+				names = append(names, "`"+name+"`")
 			}
 		case PromQL:
 			for _, name := range MetricsIn(q.Text) {
