@@ -57,8 +57,8 @@ func newPipelinePanel() cog.Builder[dashboard.Panel] {
 		computeP99(metrics.CommitLagSeconds),
 		computeP99(metrics.HTTPRequestDurationSeconds),
 	)
-	return newTablePanel("The way of a fact", "The five steps in the order of the data. Rate: watches begun anew, facts made, facts by which the spool grows, facts stored, requests answered, each a second. Errors: what went wrong there, a second. "+
-		"Lag: the longest silence of a watch, the time that the queue stands for, the age of what is spooled, and the 99th percentile of the time to commit and of answers. A lag is missing where nothing waits.").
+	return newTablePanel("The way of a fact", "Five steps, in the order of the data. Rate per second: watches restarted, facts made, growth of the spool, facts stored, requests answered. "+
+		"Errors per second. Lag: longest silence of a watch, time in the queue, age of the spool, p99 of commits and of answers. A lag is missing where nothing waits.").
 		Datasource(prometheusSource()).Unit(units.NoUnit).
 		WithTarget(rowsOf("A", rates)).WithTarget(rowsOf("B", errors)).WithTarget(rowsOf("C", lags)).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "joinByField", Options: map[string]any{"byField": labelStep, "mode": "outer"}}).
@@ -95,7 +95,7 @@ func colourColumn(unit string, t *dashboard.ThresholdsConfigBuilder) []dashboard
 }
 
 func newLatenessPanel() cog.Builder[dashboard.Panel] {
-	b := newLinesPanel("Share of facts that take over 5 s to commit", "Over five minutes, half an hour, an hour and six hours: what the alert on the freshness budget looks at. The budget is one in a thousand.", units.PercentUnit)
+	b := newLinesPanel("Share of facts that take over 5 s to commit", "Over 5 minutes, 30 minutes, 1 hour and 6 hours, as the alert on the freshness budget has it. The budget is one in a thousand.", units.PercentUnit)
 	for i, window := range []string{"5m", "30m", "1h", "6h"} {
 		b = b.WithTarget(queryRange(string(rune('A'+i)), recordLateRatioPrefix+window, window))
 	}
@@ -105,7 +105,7 @@ func newLatenessPanel() cog.Builder[dashboard.Panel] {
 }
 
 func newSpoolPanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("What the spool holds", "Facts on disk that the database has not confirmed yet, for each replica, and how much it can hold.", units.BytesIEC).
+	return newLinesPanel("What the spool holds", "Facts on disk that the database has not confirmed, for each replica, and the capacity.", units.BytesIEC).
 		WithTarget(queryRange("A", maxBy(metrics.SpoolBytes, labelInstance), "{{"+labelInstance+"}}")).
 		WithTarget(queryRange("B", "min("+metrics.SpoolCapacityBytes+")", "capacity")).
 		Span(8).Height(9)
@@ -114,7 +114,7 @@ func newSpoolPanel() cog.Builder[dashboard.Panel] {
 func newSpoolLeftPanel() cog.Builder[dashboard.Panel] {
 	grows := "(max by (" + labelInstance + ") (deriv(" + metrics.SpoolBytes + "[30m])) > 0)"
 	free := maxBy(metrics.SpoolCapacityBytes+" - "+metrics.SpoolBytes, labelInstance)
-	return newNumbersPanel("Until the spool is full", "How long the fullest spool lasts if it grows as in the last half hour, and how full it is. No time is shown while none grows.").
+	return newNumbersPanel("Until the spool is full", "How long the fullest spool lasts at the growth of the last 30 minutes, and how full it is. No time while none grows.").
 		WithTarget(queryInstant("A", "min("+free+" / "+grows+")", "Time left")).
 		WithTarget(queryInstant("B", "max("+metrics.SpoolBytes+" / "+metrics.SpoolCapacityBytes+")", "Full")).
 		OverrideByQuery("A", styleNumber(units.Seconds, 0, newThresholds(colourBad, step{4 * 3600, colourBlocked}, step{24 * 3600, colourCalm}))).
@@ -124,7 +124,7 @@ func newSpoolLeftPanel() cog.Builder[dashboard.Panel] {
 
 func newLeadersPanel() cog.Builder[dashboard.Panel] {
 	return statetimeline.NewPanelBuilder().Title("Which replica derives").
-		Description("A lane for each replica: green while it holds the lease. There should be one green lane at any time; the others only store facts.").
+		Description("A lane for each replica, green while it holds the lease. One should be green at any time; the others only record.").
 		Datasource(prometheusSource()).Unit(units.NoUnit).
 		WithTarget(queryRange("A", maxBy(metrics.Leader, labelInstance), "{{"+labelInstance+"}}")).
 		Mappings([]dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{
@@ -137,13 +137,14 @@ func newLeadersPanel() cog.Builder[dashboard.Panel] {
 }
 
 func newStoreLatencyPanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("Time of a call of the database", "The 99th percentile of each operation of the store.", units.Seconds).
+	return newLinesPanel("Time of a call of the database", "99th percentile of each operation of the store.", units.Seconds).
 		WithTarget(queryRange("A", computeP99(metrics.StoreWriteDurationSeconds, metrics.LabelOp), "{{"+metrics.LabelOp+"}}")).
 		Span(8).Height(8)
 }
 
 func newStoreErrorsPanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("Failed calls and connections of the database", "Calls that failed, a second, by operation and class of SQLSTATE (retry 40: transactions that were done again, as after a deadlock); and how many of the connections are in use.", units.Short).
+	return newLinesPanel("Failed calls and connections of the database", "Failed calls per second by operation and class of SQLSTATE (retry 40: "+
+		"repeated transactions, as after a deadlock), and connections in use.", units.Short).
 		WithTarget(queryRange("A", sumBy(rateOf(metrics.StoreErrorsTotal), metrics.LabelOp, metrics.LabelSQLStateClass), "{{"+metrics.LabelOp+"}} {{"+metrics.LabelSQLStateClass+"}} /s")).
 		WithTarget(queryRange("B", sumBy(metrics.StorePoolConnections, metrics.LabelState), "connections {{"+metrics.LabelState+"}}")).
 		WithTarget(queryRange("C", maxBy(metrics.StoreUp), "up")).
@@ -151,14 +152,15 @@ func newStoreErrorsPanel() cog.Builder[dashboard.Panel] {
 }
 
 func newLossesPanel() cog.Builder[dashboard.Panel] {
-	return newBarsPanel("What was lost, by cause", "Facts and events that are in no record, by cause. Anything here is a hole.").
+	return newBarsPanel("What was lost, by cause", "Facts that are in no record, by cause. Anything here is a hole.").
 		WithTarget(queryRange("A", sumBy(increaseOf(metrics.EventsLostTotal), metrics.LabelKind, metrics.LabelCause)+" > 0", "{{"+metrics.LabelKind+"}}: {{"+metrics.LabelCause+"}}")).
 		WithTarget(queryRange("B", sumBy(increaseOf(metrics.WatchRelistUnrecoverableTotal), metrics.LabelKind)+" > 0", "{{"+metrics.LabelKind+"}}: not rebuilt after a list")).
 		ColorScheme(newFixedColour(colourBad)).Span(12).Height(7)
 }
 
 func newAuditEventsPanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("Audit events, by what became of them", "Audit events that were read, a second, and how long ago the last came. Requests and their authors are missing while none come though some are expected.", units.OpsPerSecond).
+	return newLinesPanel("Audit events, by what became of them", "Audit events read per second, and how long ago the last came. "+
+		"While none come though some are expected, requests and requesters are missing.", units.OpsPerSecond).
 		WithTarget(queryRange("A", sumBy(rateOf(metrics.AuditEventsTotal), metrics.LabelResult), "{{"+metrics.LabelResult+"}}")).
 		WithTarget(queryRange("B", "time() - (max("+metrics.AuditLastEventTimestamp+") > 0)", "since the last")).
 		OverrideByName("since the last", append(setColumnUnit(units.Seconds), dashboard.DynamicConfigValue{Id: "custom.axisPlacement", Value: "right"})).
@@ -166,7 +168,8 @@ func newAuditEventsPanel() cog.Builder[dashboard.Panel] {
 }
 
 func newUpkeepPanel() cog.Builder[dashboard.Panel] {
-	return newNumbersPanel("Schema, partitions, series", "How far ahead partitions are made and how many rows found none, whether the schema is that of the binary, and how often a series was left out for the cap in the time range: each replica reads the state every 10 s and counts each time.").
+	return newNumbersPanel("Schema, partitions, series", "How far ahead partitions are made and how many rows found none, whether the schema is the binary's, and how often a series was left out for the "+
+		"cap: each replica counts at each reading, every 10 s.").
 		WithTarget(queryInstant("A", "min("+metrics.PartitionAheadSeconds+")", "Partitions ahead")).
 		WithTarget(queryInstant("B", maxBy(metrics.DefaultPartitionRows), "Rows without a partition")).
 		WithTarget(queryInstant("C", maxBy(metrics.SchemaVersion)+" - "+maxBy(metrics.SchemaVersionExpected), "Schema against binary")).
@@ -179,7 +182,7 @@ func newUpkeepPanel() cog.Builder[dashboard.Panel] {
 }
 
 func newSkewPanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("Difference of clocks", "How far the clocks of the API server and of Postgres are from ours. Over 2 s it is not certain any more who moved first.", units.Seconds).
+	return newLinesPanel("Difference of clocks", "How far the clocks of the API server and of Postgres are from ours. Over 2 s it is uncertain who moved first.", units.Seconds).
 		WithTarget(queryRange("A", maxBy("abs("+metrics.ClockSkewSeconds+")", metrics.LabelPeer), "{{"+metrics.LabelPeer+"}}")).
 		Thresholds(newThresholds(colourGood, step{2, colourBad})).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).

@@ -67,7 +67,7 @@ LIMIT 20000`
 
 func newCooldownHistoryPanel() cog.Builder[dashboard.Panel] {
 	return statushistory.NewPanelBuilder().Title("Cooldowns of the thirty VMs that were moved most").
-		Description("A line for each VM: how long the cooldown is that it is in. Empty where the descheduler may evict it. Lines that grow darker are VMs that do not find their place; the darkest are at the cap of six hours.").
+		Description("A line for each VM: the length of its cooldown, empty where the descheduler may evict it. Lines that grow darker are VMs that do not find their place; the darkest are at the cap of six hours.").
 		Datasource(postgresSource()).Unit(units.Seconds).MaxDataPoints(120).
 		WithTarget(newPostgresQuery("A", formatSeries, cooldownHistorySQL)).
 		ColorScheme(byThresholds()).
@@ -78,19 +78,20 @@ func newCooldownHistoryPanel() cog.Builder[dashboard.Panel] {
 }
 
 func newCooldownsPerEpisodePanel() cog.Builder[dashboard.Panel] {
-	return newGaugesPanel("Cooldowns, one for each time that one began", "How many cooldowns of each length began in the time range. Each is counted once, whatever the descheduler asked meanwhile.", units.Short).
+	return newGaugesPanel("Cooldowns, one for each time that one began", "Cooldowns that began in the time range, by length. Each counts once, however often the descheduler asked.", units.Short).
 		WithTarget(bucketsOf("A", sumBy(overRange(metrics.EffectiveCooldownSeconds+"_bucket"), labelLe)).Instant()).
 		ColorScheme(newFixedColour(colourCooling)).Span(8).Height(8)
 }
 
 func newCooldownsPerEvaluationPanel() cog.Builder[dashboard.Panel] {
-	return newGaugesPanel("Cooldowns, one for each question of the descheduler", "The descheduler's own histogram: it counts each time that it looks at a VM, so one long cooldown counts again in every cycle. Do not read it as a number of cooldowns.", units.Short).
+	return newGaugesPanel("Cooldowns, one for each question of the descheduler", "The descheduler's own histogram. It counts each look at a VM, so one long cooldown counts in every cycle: "+
+		"not a number of cooldowns.", units.Short).
 		WithTarget(bucketsOf("A", sumBy(overRange(metrics.DeschedulerCooldownSeconds+"_bucket"), labelLe)).Instant()).
 		ColorScheme(newFixedColour(colourDescheduler)).Span(8).Height(8)
 }
 
 func newCoolingSharePanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("Share of a node's VMs that cool down", "Where most VMs of a node cool down the descheduler has nobody left to move from it.", units.PercentUnit).
+	return newLinesPanel("Share of a node's VMs that cool down", "Where most VMs of a node cool down, the descheduler has none left to move.", units.PercentUnit).
 		Max(1).WithTarget(queryRange("A", selectSeries(recordCoolingRatio, onNodes), "{{"+metrics.LabelNode+"}}")).
 		Thresholds(newThresholds(colourGood, step{0.5, colourBlocked})).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).
@@ -174,7 +175,7 @@ LIMIT 50`
 
 func newPingPongPanel() cog.Builder[dashboard.Panel] {
 	return newTablePanel("VMs that were moved more than once, and their path", "Where each VM went. A return is a move back to a node that it was on less than six hours before: the balancer undoes its own work. "+
-		foundBySample+" So are those that stayed shortest, most often.").
+		foundBySample+" Those that stayed shortest are found so, too.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, pingPongSQL)).OverrideByName("between_moves", setColumnUnit(units.Seconds)).OverrideByName("path", wrapColumn(480)).
 		Height(8)
 }
@@ -225,8 +226,9 @@ ORDER BY inputs ? 'finding' DESC, decided_at DESC
 LIMIT 200`
 
 func newDecisionsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Decisions, and what the true history would give", "Each cooldown or backoff that began or was met: what holds by what the descheduler's process can remember (effective), and by all that really happened (by_true_history). "+
-		"Where they differ the finding says why, and it stands first. Observed ones are counters of the descheduler that rose; they name no VM, so the candidates stand there.").
+	return newTablePanel("Decisions, and what the true history would give", "Each cooldown or backoff that began or was met: "+
+		"by what the descheduler's process remembers (effective), and by the true history (by_true_history). Where they differ, the finding says why; those first. "+
+		"Observed ones are counters of the descheduler, which name no VM: candidates are shown.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, decisionsSQL)).
 		OverrideByName("effective", setColumnUnit(units.Seconds)).OverrideByName("by_true_history", setColumnUnit(units.Seconds)).OverrideByName("finding", wrapColumn(320)).
 		OverrideByName("verdict", colourTexts(paint{"holds", colourCooling}, paint{"blocked", colourBlocked})).
@@ -249,12 +251,14 @@ ORDER BY 1, 2
 LIMIT 5000`
 
 func newHeldBackPanel() cog.Builder[dashboard.Panel] {
-	return newBarsPanel("What was held back, by reason", "In each ten minutes, over long ranges in some hours, what asked to move and met a cooldown or a running migration: distinct VMs where they are known (derived), else times that the descheduler's counters rose (observed).").
+	return newBarsPanel("What was held back, by reason", "In each 10 minutes (hours over long ranges), what met a cooldown or a running migration: "+
+		"distinct VMs where known (derived), else rises of the descheduler's counters (observed).").
 		Datasource(postgresSource()).WithTarget(newPostgresQuery("A", formatSeries, heldBackSQL)).Interval("10m").MaxDataPoints(mostBars).Span(12).Height(8)
 }
 
 func newBlocksRatePanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("How often the descheduler is held back", "Blocks per second by reason and node, by the descheduler's own count where it is scraped. The rate follows how often it looks, not how many VMs would move.", units.OpsPerSecond).
+	return newLinesPanel("How often the descheduler is held back", "Blocks per second by reason and node, by the descheduler's own count where it is scraped. "+
+		"The rate follows how often it looks, not how many VMs would move.", units.OpsPerSecond).
 		WithTarget(queryRange("A", "sum by ("+metrics.LabelReason+", "+metrics.LabelNode+") ("+selectSeries(recordBlocksRate, onNodes)+")", "{{"+metrics.LabelReason+"}} {{"+metrics.LabelNode+"}}")).
 		Span(12).Height(8)
 }

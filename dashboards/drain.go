@@ -30,8 +30,8 @@ func newDrainsDashboard() Dashboard {
 func newDrainVerdictPanel() cog.Builder[dashboard.Panel] {
 	remaining := "sum(" + maxBy(selectSeries(metrics.NodeDrainRemaining, onNodes), metrics.LabelNode, metrics.LabelBlocker) + ")"
 	perSecond := "(sum(" + selectSeries(recordMigrated, onNodes) + ") / 1800 > 0)"
-	return newNumbersPanel("What is left, and for how long", "How many nodes are being emptied, how many VMs are still on them, since when the longest one goes on, and when the last VM will be gone if they leave as fast as in the last half hour. "+
-		"There is no estimate while none leaves.").
+	return newNumbersPanel("What is left, and for how long", "Nodes being drained, VMs still on them, when the longest drain began, and when the last VM will be gone at the pace of the last 30 minutes. "+
+		"No estimate while none leaves.").
 		WithTarget(queryInstant("A", orZero("sum("+maxBy(selectSeries(metrics.NodeDraining, onNodes), metrics.LabelNode)+")"), "Nodes being emptied")).
 		WithTarget(queryInstant("B", orZero(remaining), "VMs still there")).
 		WithTarget(queryInstant("C", "time() - min("+selectSeries(metrics.NodeDrainStart, onNodes)+")", "Longest drain")).
@@ -131,7 +131,8 @@ ORDER BY node, array_position(ARRAY['not_migratable', 'external', 'pdb', 'opted_
 LIMIT 500`
 
 func newBlockersPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("What each VM waits for", "Every VM that is on a node at the end of its drain, or at that of the time range if that is earlier: what blocks it and why, since when, and what KubeVirt will do by itself (known for drains that are under way). Those that need a person stand first.").
+	return newTablePanel("What each VM waits for", "Each VM still on its node when the drain, or the time range, ends: "+
+		"what blocks it and why, since when, and what KubeVirt will do by itself (for open drains). Those that need a person first.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, blockersSQL)).
 		OverrideByName("waited", setColumnUnit(units.Seconds)).OverrideByName("overdue", setColumnUnit(units.Seconds)).OverrideByName("reason", wrapColumn(300)).OverrideByName("kubevirt_will", wrapColumn(240)).
 		OverrideByName("blocker", colourTexts(blockerPaints()...)).
@@ -148,7 +149,7 @@ func blockerPaints() []paint {
 }
 
 func newRemainingByBlockerPanel() cog.Builder[dashboard.Panel] {
-	return newGaugesPanel("VMs left, by what blocks them", "How many VMs are left on nodes that are being emptied, by what they wait for.", units.Short).
+	return newGaugesPanel("VMs left, by what blocks them", "VMs left on nodes being drained, by what they wait for.", units.Short).
 		WithTarget(queryInstant("A", "sum by ("+metrics.LabelBlocker+") ("+maxBy(selectSeries(metrics.NodeDrainRemaining, onNodes), metrics.LabelNode, metrics.LabelBlocker)+")", "{{"+metrics.LabelBlocker+"}}")).
 		ColorScheme(newFixedColour(colourBlocked)).Span(6).Height(11)
 }
@@ -221,7 +222,7 @@ ORDER BY node, part, min(from_at) OVER (PARTITION BY lane), lane, from_at
 LIMIT 5000`
 
 func newDrainTimelinePanel() cog.Builder[dashboard.Panel] {
-	return newLanesPanel("Each drain, and each VM on its node", "A lane for each node, from the first request to the end, with how many VMs are left; under it a lane for each VM until it is gone, with its attempts.",
+	return newLanesPanel("Each drain, and each VM on its node", "A lane for each node from the first request to the end, with the number of VMs left; under it a lane for each VM until it is gone, with its attempts.",
 		paint{"fails", colourBad}, paint{"migrates", colourGood}, paint{"aborted", colourBlocked}, paint{"^0 of", colourGood}, paint{" left", colourDrain}, paint{".", colourCalm}).
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, drainTimelineSQL)).Height(11)
 }
@@ -246,7 +247,7 @@ ORDER BY started_at DESC
 LIMIT 200`
 
 func newDrainListPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Drains", "Each session in which a node was emptied: who asked, how many VMs there were and are, and how it ended.").
+	return newTablePanel("Drains", "Each drain: who asked, how many VMs there were and are, how it ended.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, drainListSQL)).OverrideByName("lasted", setColumnUnit(units.Seconds)).
 		OverrideByName("outcome", colourTexts(paint{"emptied", colourGood}, paint{".", colourBlocked})).Height(7)
 }
@@ -270,6 +271,6 @@ ORDER BY ended_at IS NOT NULL, marked_at
 LIMIT 200`
 
 func newExternalVMsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("VMs with eviction strategy External", "KubeVirt does nothing for these: the controller that owns the VM has to answer. Since when each waits for that, and how it ended.").
+	return newTablePanel("VMs with eviction strategy External", "KubeVirt does nothing for these: the controller that owns the VM must answer. Since when each waits, and how it ended.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, externalSQL)).OverrideByName("unanswered_for", setColumnUnit(units.Seconds)).Height(7)
 }

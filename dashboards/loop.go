@@ -197,9 +197,9 @@ LIMIT 5000`
 
 func newTwoLanesPanel() cog.Builder[dashboard.Panel] {
 	return newLanesPanel("The stuck VM above, those moved in its place below",
-		"A: each VM of this node whose evacuation has failed, attempt by attempt. B: every other VM that the descheduler evicted from here, and what it asked in vain. "+
-			"C: the VMs of this node that bear the annotation by which the descheduler counts evictions, whoever asked, against its limit for a node. D: whether the stuck VM bears it. "+
-			"Red bars that repeat in A while purple ones march on in B are a dual retry loop; where D is red meanwhile the descheduler has lost track of the stuck VM, where it is not, C shows the free slot by which it goes on.",
+		"A: VMs of this node whose evacuation has failed, attempt by attempt. B: other VMs that the descheduler evicted from here, or tried to. C: "+
+			"VMs of this node with the annotation that the descheduler counts, against its limit for a node. D: whether the stuck VM has it. "+
+			"Red bars repeating in A while purple ones go on in B are a dual retry loop. D red: the descheduler lost track of the stuck VM; D not red: C shows the free slot that it uses.",
 		paint{"fails|not there|vmi_gone", colourBad}, paint{"succeeds|^moved", colourGood}, paint{"pending|^backoff|^waits|refused|full|cancelled|aborted", colourBlocked},
 		paint{"descheduler|asked again", colourDescheduler}, paint{"migrates|runs", "#CA95E5"}, paint{"annotation there", colourCooling}, paint{".", colourCalm}).
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, twoLanesSQL)).Height(13)
@@ -273,7 +273,7 @@ ORDER BY p.at, p.event_id
 LIMIT 500`
 
 func newProofPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("The evidence, in the order of time", "What the chosen incidents rest on: when it happened by the cluster's clock, when evictrail saw it, on which object and in which version it showed, who did it, and the fact in view events.").
+	return newTablePanel("The evidence, in the order of time", "What the chosen incidents rest on: the cluster's time, when evictrail saw it, the object and its version, who did it, and the fact in view events.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, proofSQL)).OverrideByName("what", wrapColumn(380)).Height(10)
 }
 
@@ -306,7 +306,7 @@ ORDER BY created_at
 LIMIT 60`
 
 func newRetryCadencePanel() cog.Builder[dashboard.Panel] {
-	return newBarChartPanel("Wait before each further attempt", "How long KubeVirt waited after a failure before it tried again, beside its rule: 20 s, doubled with each failure that it still remembers, at most 320 s. It goes on for ever at that.",
+	return newBarChartPanel("Wait before each further attempt", "How long KubeVirt waited after each failure, beside its rule: 20 s, doubled with each failure that it remembers, at most 320 s, without end.",
 		units.Seconds, "attempt").WithTarget(newPostgresQuery("A", formatTable, retryCadenceSQL)).
 		OverrideByName("waited", []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": colourBlocked}}}).
 		OverrideByName("rule", []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": colourCalm}}}).
@@ -341,7 +341,7 @@ ORDER BY ` + ofNode + ` DESC, marked_at
 LIMIT 100`
 
 func newSlotHoldersPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Evictions that are not over at the end of the time range", "Each takes a slot of the descheduler, of its node and in total, whoever asked for it, until its annotation goes. This node stands first.").
+	return newTablePanel("Evictions that are not over at the end of the time range", "Each takes a slot of the descheduler, of its node and in total, whoever asked, until its annotation goes. This node first.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, slotHoldersSQL)).OverrideByName("age", setColumnUnit(units.Seconds)).OverrideByName("overdue", setColumnUnit(units.Seconds)).OverrideByName("who_frees_it", wrapColumn(320)).
 		Span(16).Height(8)
 }
@@ -350,7 +350,7 @@ func newSlotsInUsePanel() cog.Builder[dashboard.Panel] {
 	scoped := func(name, scope string, more ...string) string {
 		return maxBy(selectSeries(name, append([]string{matchLabel(metrics.LabelScope, scope)}, more...)...))
 	}
-	return newLinesPanel("Slots in use and their limits", "Evictions that the descheduler has under way, on this node and in total, with its limits. At a limit it evicts nobody more.", units.Short).
+	return newLinesPanel("Slots in use and their limits", "Slots in use on this node and in total, with their limits. At a limit the descheduler evicts no further VM.", units.Short).
 		WithTarget(queryRange("A", scoped(metrics.SlotsInUse, metrics.ScopeNode, matchLabel(metrics.LabelNode, "$node")), "this node")).
 		WithTarget(queryRange("B", scoped(metrics.SlotsLimit, metrics.ScopeNode), "limit of a node")).
 		WithTarget(queryRange("C", scoped(metrics.SlotsInUse, metrics.ScopeTotal), "in total")).
@@ -360,7 +360,7 @@ func newSlotsInUsePanel() cog.Builder[dashboard.Panel] {
 
 func newActionsPanel() cog.Builder[dashboard.Panel] {
 	return text.NewPanelBuilder().Title("What to do on this node").
-		Description("Commands for this node; those for one VM are in the advice above.").Mode(text.TextModeMarkdown).
+		Description("Commands for this node. Those for one VM are in the advice above.").Mode(text.TextModeMarkdown).
 		Content("1. **Read on the spot** what evictrail knows of this node:\n\n" +
 			"   `evictrail loops --cluster \"${cluster}\" --node \"${node}\"` and `evictrail why-not node \"${node}\" --cluster \"${cluster}\"`\n\n" +
 			"2. **Stop the bleeding**: keep the descheduler from evicting others while the first VM is stuck (operator: `spec.mode: Predictive`), or let no pods come:\n\n" +

@@ -30,7 +30,7 @@ func newMigrationsDashboard() Dashboard {
 }
 
 func newMigrationRatePanel() cog.Builder[dashboard.Panel] {
-	return newBarsPanel("Migrations ended, by trigger", "How many migrations ended in each interval, by why they existed.").
+	return newBarsPanel("Migrations ended, by trigger", "Migrations that ended in each interval, by trigger.").
 		WithTarget(queryRange("A", sumBy(increaseOf(metrics.MigrationsTotal), metrics.LabelTrigger), "{{"+metrics.LabelTrigger+"}}")).
 		Overrides(asSeries(triggerPaints())).Span(8).Height(8)
 }
@@ -48,7 +48,8 @@ func triggerPaints() []paint {
 }
 
 func newFailureSharePanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("Share of migrations that fail, by class", "Of the migrations that ended in the last hour, the share that failed, by where: the target found no node, it died before data moved, the transfer failed, or the guest had left already.", units.PercentUnit).
+	return newLinesPanel("Share of migrations that fail, by class", "Of the migrations that ended in the last hour, the share that failed, by where: "+
+		"no node for the target, before data moved, in the transfer, or after the guest had left.", units.PercentUnit).
 		Max(1).WithTarget(queryRange("A", "sum by ("+metrics.LabelClass+") ("+recordFailures1h+") / on () group_left () (sum("+recordFinished1h+") > 0)", "{{"+metrics.LabelClass+"}}")).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")).FillOpacity(40).
 		Overrides(asSeries(failurePaints())).Span(8).Height(8)
@@ -63,19 +64,20 @@ func failurePaints() []paint {
 }
 
 func newDurationHeatPanel() cog.Builder[dashboard.Panel] {
-	return newHeatmapPanel("How long migrations take", "From the making of a migration to its end, waits included: the darker, the more migrations took that long.", units.Seconds).
+	return newHeatmapPanel("How long migrations take", "From creation to end, waits included. Darker: more migrations took that long.", units.Seconds).
 		WithTarget(bucketsOf("A", sumBy(increaseOf(metrics.MigrationDurationSeconds+"_bucket"), labelLe))).
 		Span(8).Height(8)
 }
 
 func newPendingByBlockerPanel() cog.Builder[dashboard.Panel] {
-	return newBarsPanel("Migrations that wait, by what they wait for", "Migrations without a target pod, by what holds them: a limit, a backoff, a quota, a backup, pods that end; and those whose target pod is on a node that is not ready.").
+	return newBarsPanel("Migrations that wait, by what they wait for", "Migrations without a target pod, by what holds them (a limit, a backoff, a quota, a backup, pods that end), and those whose target "+
+		"pod is on a node that is not ready.").
 		WithTarget(queryRange("A", maxBy(metrics.MigrationsPending, metrics.LabelBlocker), "{{"+metrics.LabelBlocker+"}}")).
 		Span(8).Height(8)
 }
 
 func newPendingAgePanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("How long the oldest waits", "The age of the oldest migration that waits, by what it waits for. A line that climbs without end is a queue that does not move.", units.Seconds).
+	return newLinesPanel("How long the oldest waits", "Age of the oldest waiting migration, by what it waits for. A line that climbs without end is a queue that does not move.", units.Seconds).
 		WithTarget(queryRange("A", "time() - min by ("+metrics.LabelBlocker+") ("+metrics.MigrationPendingOldest+")", "{{"+metrics.LabelBlocker+"}}")).
 		Thresholds(newThresholds(colourGood, step{1800, colourBad})).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).
@@ -86,7 +88,7 @@ func newRunningAgainstLimitsPanel() cog.Builder[dashboard.Panel] {
 	limit := func(scope string) string {
 		return maxBy(selectSeries(metrics.MigrationLimit, matchLabel(metrics.LabelScope, scope)))
 	}
-	return newLinesPanel("Migrations that run, and KubeVirt's limits", "How many migrations run in the cluster, and how many leave the busiest of the chosen nodes, with the limits of each.", units.Short).
+	return newLinesPanel("Migrations that run, and KubeVirt's limits", "Running migrations in the cluster, and those leaving the busiest of the chosen nodes, with their limits.", units.Short).
 		WithTarget(queryRange("A", maxBy(metrics.MigrationsRunning), "in the cluster")).
 		WithTarget(queryRange("B", limit(metrics.ScopeCluster), "limit of the cluster")).
 		WithTarget(queryRange("C", maxBy(selectSeries(metrics.NodeMigrations, matchLabel(metrics.LabelDirection, metrics.DirectionOut), onNodes)), "out of the busiest node")).
@@ -126,7 +128,7 @@ ORDER BY class DESC, which
 LIMIT 40`
 
 func newPhaseWaterfallPanel() cog.Builder[dashboard.Panel] {
-	b := newBarChartPanel("Time in each phase, by how it ended", "Where migrations spend their time, half of them (median) and the slowest (95th percentile), by outcome and class of failure: "+
+	b := newBarChartPanel("Time in each phase, by how it ended", "Time in each phase, at the median and the 95th percentile, by outcome and failure class: "+
 		"waits (no target pod yet), target starts, target prepares, handover, data moves. The last coloured part is where failures happen. "+estimates, units.Seconds, "migrations").
 		Stacking(common.StackingModeNormal).WithTarget(newPostgresQuery("A", formatTable, phaseWaterfallSQL)).Span(fullWidth).Height(10)
 	return b.Overrides(asSeries([]paint{
@@ -197,7 +199,7 @@ ORDER BY failures DESC, last DESC
 LIMIT 100`
 
 func newFailureTablePanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Failures by reason and pair of nodes", "Failed migrations by class, finer reason and nodes: how many, of how many VMs, from when to when, and the last one with its text as KubeVirt wrote it. "+foundBySample).
+	return newTablePanel("Failures by reason and pair of nodes", "Failed migrations by class, reason and nodes: how many, of how many VMs, first and last time, and KubeVirt's text of the last one. "+foundBySample).
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, failureTableSQL)).OverrideByName("text_of_the_last", wrapColumn(420)).
 		OverrideByName("class", colourTexts(failurePaints()...)).Height(9)
 }
@@ -207,14 +209,15 @@ func newDataRatesPanel() cog.Builder[dashboard.Panel] {
 	by := []string{metrics.LabelNamespace, labelName}
 	transfer := maxBy(selectSeries(foreignTransferRate, chosen...), by...) + " or " + maxBy(selectSeries(foreignTransferRateOld, chosen...), by...)
 	vm := "{{" + metrics.LabelNamespace + "}}/{{" + labelName + "}}"
-	return newLinesPanel("Memory written against memory moved", "How fast each migrating guest writes its memory, and how fast that is moved. A migration whose guest writes faster than it moves does not end by itself. From KubeVirt.", units.BytesPerSecondIEC).
+	return newLinesPanel("Memory written against memory moved", "How fast each migrating guest writes memory, and how fast it is moved. If it writes faster, the migration does not end by itself. "+
+		"From KubeVirt.", units.BytesPerSecondIEC).
 		WithTarget(queryRange("A", maxBy(selectSeries(foreignDirtyRate, chosen...), by...), vm+" writes")).
 		WithTarget(queryRange("B", transfer, vm+" moves")).
 		Span(12).Height(8)
 }
 
 func newDataRemainingPanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("Data that is left to move", "What each migrating guest has left. A saw-tooth is a guest that writes again what was moved. From KubeVirt.", units.BytesIEC).
+	return newLinesPanel("Data that is left to move", "Data left for each migrating guest. A saw-tooth: the guest rewrites what was moved. From KubeVirt.", units.BytesIEC).
 		WithTarget(queryRange("A", maxBy(selectSeries(foreignDataRemaining, inNamespaces), metrics.LabelNamespace, labelName), "{{"+metrics.LabelNamespace+"}}/{{"+labelName+"}}")).
 		Span(12).Height(8)
 }
@@ -241,6 +244,6 @@ ORDER BY finished_at DESC
 LIMIT 100`
 
 func newLostVMsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Guests lost in migration", "Migrations that failed after the guest had left its source (post-copy), or lost it at the hand-over: its memory is gone, it has to be started anew.").
+	return newTablePanel("Guests lost in migration", "Migrations that lost the guest after it had left (post-copy) or at the handover: its memory is gone, it must be started again.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, lostVMsSQL)).OverrideByName("text", wrapColumn(380)).Height(7)
 }

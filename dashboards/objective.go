@@ -13,8 +13,8 @@ func newObjectiveKeptPanel() cog.Builder[dashboard.Panel] {
 	decided := "(" + sumBy(overRange(metrics.EvacuationObjectiveTotal), metrics.LabelRequester) + " > 0)"
 	late := sumBy(overRange(selectSeries(metrics.EvacuationObjectiveTotal, matchLabel(metrics.LabelResult, metrics.ObjectiveMissed))), metrics.LabelRequester) + " / " + decided
 	target := "scalar(max(" + recordTarget + "))"
-	return newNumbersPanel("Evacuations in time, and how much of the budget is left", "Of the evacuations that were decided in the time range, by who asked for them: the share that was done within its objective "+
-		"(evictrail run --evacuation-objective), the share that should be (evictrail generate alerts --evacuation-target), and how much of what may be late is left; below 0 more were late than may be.").
+	return newNumbersPanel("Evacuations in time, and how much of the budget is left", "Of the evacuations decided in the time range, by requester class: "+
+		"the share within its objective (evictrail run --evacuation-objective), the target share (evictrail generate alerts --evacuation-target), and how much of the error budget is left; below 0 it is overspent.").
 		WithTarget(queryInstant("A", "1 - "+late, "{{"+metrics.LabelRequester+"}}: in time")).
 		WithTarget(queryInstant("B", "max("+recordTarget+")", "wanted")).
 		WithTarget(queryInstant("C", "1 - ("+late+") / (1 - "+target+")", "{{"+metrics.LabelRequester+"}}: budget left")).
@@ -47,7 +47,7 @@ ORDER BY ended_at IS NOT NULL, took DESC
 LIMIT 200`
 
 func newLatePanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("VMs that left too late", "Evacuations whose time was over before the VM had left, or that are still to be done: what they had, what they took, and why the last attempt failed. Those that go on stand first.").
+	return newTablePanel("VMs that left too late", "Evacuations that missed their objective: allowed time, time taken, and why the last attempt failed. Open ones first.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, lateSQL)).OverrideByName("objective", setColumnUnit(units.Seconds)).OverrideByName("took", setColumnUnit(units.Seconds)).
 		OverrideByName("outcome", colourTexts(paint{"migrated", colourGood}, paint{".", colourBlocked})).Height(7)
 }

@@ -39,9 +39,9 @@ func newVerdictPanel() cog.Builder[dashboard.Panel] {
 	slots := func(name string) string {
 		return maxBy(selectSeries(name, matchLabel(metrics.LabelScope, metrics.ScopeTotal)))
 	}
-	return newNumbersPanel("Verdict", "Six numbers that are dark when all is well: retry loops that fire, evacuations that fail and are tried again, how full the "+
-		"descheduler's slots are, how long the oldest migration waits, VMs at the longest cooldown, and how late the record is (99th percentile). "+
-		"Without any number evictrail is not scraped.").
+	return newNumbersPanel("Verdict", "Six numbers, dark when all is well: "+
+		"firing retry loops, evacuations that fail and retry, how full the descheduler's slots are, how long the oldest migration waits, VMs at the longest cooldown, lag of the record (p99). "+
+		"No number at all: evictrail is not scraped.").
 		WithTarget(queryInstant("A", orZero("count("+selectSeries(foreignAlerts, matchLabel(labelAlertName, "EvictrailDualRetryLoop"), matchLabel(labelSeverity, "warning"), matchLabel(labelAlertState, "firing"))+")"), "Loops that fire")).
 		WithTarget(queryInstant("B", "sum("+maxBy(metrics.NodeEvacuationsRetrying, metrics.LabelNode)+")", "Evacuations that fail")).
 		WithTarget(queryInstant("C", slots(metrics.SlotsInUse)+" / "+slots(metrics.SlotsLimit), "Slots of the descheduler in use")).
@@ -77,7 +77,7 @@ ORDER BY closed_at IS NOT NULL, opened_at DESC
 LIMIT 50`
 
 func newIncidentSentencesPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("What goes on, in a sentence", "Each episode of repetition that does not converge: what happens, and what to do. Those that are not over stand first.").
+	return newTablePanel("What goes on, in a sentence", "Each loop: what happens, and what to do. Open ones first.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, incidentsSQL)).
 		OverrideByName("summary", wrapColumn(520)).OverrideByName("advice", wrapColumn(420)).
 		OverrideByName("kind", colourTexts(loopPaints()...)).
@@ -146,7 +146,7 @@ ORDER BY 1, 2
 LIMIT 10000`
 
 func newMovesByCausePanel() cog.Builder[dashboard.Panel] {
-	return newBarsPanel("Migrations begun, by cause", "How many migrations began in each ten minutes, over long ranges in some hours, by who is behind them. Attempts of one evacuation count each. "+estimates).
+	return newBarsPanel("Migrations begun, by cause", "Migrations begun in each 10 minutes (hours over long ranges), by who is behind them. Each attempt of an evacuation counts. "+estimates).
 		Datasource(postgresSource()).WithTarget(newPostgresQuery("A", formatSeries, movesByCauseSQL)).Overrides(asSeries(causePaints())).Interval("10m").MaxDataPoints(mostBars).
 		Span(12).Height(8)
 }
@@ -167,8 +167,8 @@ ORDER BY 1, 2
 LIMIT 10000`
 
 func newMovesThatHelpedPanel() cog.Builder[dashboard.Panel] {
-	return newBarsPanel("Moves that helped", "Moves that were made to relieve a node, in each ten minutes, over long ranges in some hours, by what came of them: the source is relieved (helped), it is not or needed not be (no_effect), or the "+
-		"target went over its threshold (harmed). Unknown where the load of the nodes is not recorded: docs/node-load.md.").
+	return newBarsPanel("Moves that helped", "Moves made to relieve a node, in each 10 minutes (hours over long ranges), by result: "+
+		"the source is relieved (helped), is not or needed no relief (no_effect), or the target went over its threshold (harmed). Unknown where the load of nodes is not recorded: docs/node-load.md.").
 		Datasource(postgresSource()).WithTarget(newPostgresQuery("A", formatSeries, movesThatHelpedSQL)).Overrides(asSeries([]paint{
 		{string(trail.Helped), colourGood}, {string(trail.NoEffect), colourBlocked}, {string(trail.Harmed), colourBad}, {string(trail.BenefitUnknown), colourUnknown},
 	})).Interval("10m").MaxDataPoints(mostBars).
@@ -262,7 +262,7 @@ ORDER BY migrations DESC, requester, stated_reason
 LIMIT 10`
 
 func newStatedReasonsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Who asked, and why", "The ten most frequent reasons that were given for migrations: who asked, what was said, how many VMs it moved, and how often that failed. "+estimates).
+	return newTablePanel("Who asked, and why", "The ten most frequent reasons given for migrations: who asked, what they said, how many VMs it moved, how often it failed. "+estimates).
 		Unit(units.Short).WithTarget(newPostgresQuery("A", formatTable, statedReasonsSQL)).
 		OverrideByName("cause", colourTexts(causePaints()...)).OverrideByName("stated_reason", wrapColumn(280)).
 		Span(12).Height(8)
@@ -358,7 +358,7 @@ LIMIT 5000`
 
 func newNodeStatesPanel() cog.Builder[dashboard.Panel] {
 	return newLanesPanel("The worst that each node had", "A lane for each node: calm, balancing (the descheduler evicts), draining, retrying (an evacuation has failed), LOOP (a dual retry loop is open). "+
-		"The node with the worst stands first. Click a state to investigate its node.",
+		"Worst node first. Click a state to investigate its node.",
 		paint{"^LOOP$", colourBad}, paint{"^retrying$", colourBlocked}, paint{"^draining$", colourDrain}, paint{"^balancing$", colourDescheduler}, paint{"^calm$", colourCalm}).
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, nodeStatesSQL)).
 		DataLinks(dataLinks(linkTo("Investigate this node", UIDLoop, "node", "${__field.labels.lane}"), linkTo("The drain of this node", UIDDrain, "node", "${__field.labels.lane}"))).
@@ -436,8 +436,8 @@ LIMIT 300`
 
 func newMoveGraphPanel() cog.Builder[dashboard.Panel] {
 	return nodegraph.NewPanelBuilder().Title("Moves between nodes").
-		Description("Each arrow is a pair of nodes, the thicker the more VMs went that way; red where some failed. Two thick arrows between the same nodes are VMs that go back and forth. "+
-			"All nodes are shown, whatever the variable says, as an arrow needs both. "+foundBySample).
+		Description("An arrow is a pair of nodes: thicker with more moves, red where some failed. Two thick arrows between the same nodes are VMs that go back and forth. "+
+			"Shows all nodes, whatever the variable says. "+foundBySample).
 		Datasource(postgresSource()).Unit(units.Short).
 		WithTarget(newPostgresQuery("nodes", formatTable, graphNodesSQL)).WithTarget(newPostgresQuery("edges", formatTable, graphEdgesSQL)).
 		OverrideByName("arc__succeeded", []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": colourGood}}}).
@@ -452,8 +452,8 @@ func onInstances(nodes string) string { return matchRegexp(labelInstance, nodes+
 func newNodePressurePanel(title, nodes string) cog.Builder[dashboard.Panel] {
 	recorded := maxBy(selectSeries(foreignPressureCPU, nodes), labelInstance)
 	exported := maxBy(rateOf(selectSeries(foreignNodeExporterCPU, nodes)), labelInstance)
-	return newLinesPanel(title, "The share of time in which something on the node waited for a CPU, and the share of its CPUs in use: what the descheduler looks at. "+
-		"From the recording rules of the descheduler operator, else from node_exporter. The evictions of the descheduler stand over it: a line that falls after them was helped.", units.PercentUnit).
+	return newLinesPanel(title, "What the descheduler looks at: the share of time in which something waited for a CPU, and the share of CPUs in use. "+
+		"From the recording rules of the descheduler operator, else from node_exporter. Evictions are marked: a line that falls after them was helped.", units.PercentUnit).
 		Max(1).WithTarget(queryRange("A", recorded+" or "+exported, "pressure {{"+labelInstance+"}}")).
 		WithTarget(queryRange("B", maxBy(selectSeries(foreignUtilisationCPU, nodes), labelInstance), "use {{"+labelInstance+"}}")).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeOff)).
@@ -461,7 +461,7 @@ func newNodePressurePanel(title, nodes string) cog.Builder[dashboard.Panel] {
 }
 
 func newFiringAlertsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Alerts of evictrail that fire", "Each alert of evictrail that fires now, and the node and VM that it names.").
+	return newTablePanel("Alerts of evictrail that fire", "Alerts of evictrail that fire now, with node and VM.").
 		Datasource(prometheusSource()).Unit(units.NoUnit).
 		WithTarget(rowsOf("A", aggregateExpr("max", selectSeries(foreignAlerts, matchRegexp(labelAlertName, "Evictrail.+"), matchLabel(labelAlertState, "firing")),
 			[]string{labelAlertName, labelSeverity, metrics.LabelNode, metrics.LabelNamespace, metrics.LabelVMI}))).
@@ -494,7 +494,7 @@ ORDER BY opened_at DESC
 LIMIT 100`
 
 func newGapListPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Gaps in the record", "When a source could not be seen. What happened meanwhile was rebuilt where an object still told it; what nobody told is not here.").
+	return newTablePanel("Gaps in the record", "When a source could not be observed. What happened in that time was rebuilt where an object still says so; the rest is missing.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, gapsSQL)).OverrideByName("lasted", setColumnUnit(units.Seconds)).
 		Span(12).Height(7)
 }

@@ -96,7 +96,7 @@ func newLifePanel() cog.Builder[dashboard.Panel] {
 		{"^" + causeDescheduler + ":|^by " + causeDescheduler, colourDescheduler}, {"^" + causeDrain + ":", colourDrain}, {"^" + causeUser + ":", colourUser},
 		{"^" + causeKubeVirt + ":", colourKubeVirt}, {"^" + causeOther + ":|^by ", colourOther}, {"^" + causeController + ":", colourController}, {"^" + causeUnknown + ":", colourUnknown}, {"^held for", colourCooling},
 	}
-	return newLanesPanel("Its life in a line", "Where the VM ran, each node in its colour. Under it what moved it, by cause and with the outcome; when it was marked to leave, and by whom; and when a cooldown or a backoff held it.",
+	return newLanesPanel("Its life in a line", "Where the VM ran, a colour for each node. Below: what moved it, by cause and outcome; when it was marked, and by whom; when a cooldown or backoff held it.",
 		append(paints, nodePaints()...)...).
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, lifeSQL)).Height(8)
 }
@@ -118,14 +118,15 @@ ORDER BY at DESC
 LIMIT 500`
 
 func newStoryPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Its story, the newest line first", "One line for each thing that matters, with the fact that it tells of. Seen late: read from a list afterwards, not seen when it happened.").
+	return newTablePanel("Its story, the newest line first", "One line for each thing that matters, with its fact. Seen late: read from a list afterwards, not observed when it happened.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, storySQL)).OverrideByName("sentence", wrapColumn(760)).Height(10)
 }
 
 func newHoldsNowPanel() cog.Builder[dashboard.Panel] {
 	this := []string{matchLabel(metrics.LabelNamespace, "$namespace"), matchLabel(metrics.LabelVMI, "$vmi")}
 	left := func(name string) string { return "clamp_min(" + maxBy(selectSeries(name, this...)) + " - time(), 0)" }
-	return newNumbersPanel("How long still", "How long the descheduler still leaves it alone, when KubeVirt tries again, since when it is marked to leave, and how many attempts have failed. A number is missing where nothing of that kind goes on; cooldowns show above the base only.").
+	return newNumbersPanel("How long still", "How long the descheduler still leaves it alone, when KubeVirt tries again, since when it is marked, and failed attempts. A missing number: "+
+		"nothing of that kind is open. Cooldowns show only above the base.").
 		WithTarget(queryInstant("A", left(metrics.VMICooldownUntil), "Cooldown left")).
 		WithTarget(queryInstant("B", left(metrics.VMINextRetryTimestamp), "Next attempt in")).
 		WithTarget(queryInstant("C", "time() - "+maxBy(selectSeries(metrics.VMIMarkedTimestamp, this...)), "Marked to leave since")).
@@ -152,7 +153,7 @@ ORDER BY until DESC
 LIMIT 10`
 
 func newHoldsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Until when each layer holds it", "What holds the VM back as of when evictrail last saw the cluster, whatever the time range: the longest layer, and until when each does.").
+	return newTablePanel("Until when each layer holds it", "What held the VM back when evictrail last saw the cluster, whatever the time range: the longest layer, and until when each holds.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, holdsSQL)).OverrideByName("holds_for", setColumnUnit(units.Seconds)).OverrideByName("remaining", setColumnUnit(units.Seconds)).
 		NoValue("nothing holds it").Span(14).Height(6)
 }
@@ -186,7 +187,7 @@ ORDER BY created_at DESC
 LIMIT 200`
 
 func newVMMigrationsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Its migrations", "Each migration of the VM: why it existed and how that is known, from where to where, how it ended, how long it waited and took.").
+	return newTablePanel("Its migrations", "Its migrations: why, how that is known, from where to where, how each ended, how long it waited and took.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, vmMigrationsSQL)).OverrideByName("waited", setColumnUnit(units.Seconds)).OverrideByName("duration", setColumnUnit(units.Seconds)).
 		OverrideByName("outcome", colourTexts(resultPaints()...)).OverrideByName("cause", colourTexts(causePaints()...)).OverrideByName("text", wrapColumn(380)).
 		Height(9)
@@ -218,7 +219,7 @@ ORDER BY requested_at DESC
 LIMIT 200`
 
 func newVMRequestsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Requests to evict it", "Each request about its pods: who asked and why, and what KubeVirt or the API server answered. Repetitions of one are counted in its line.").
+	return newTablePanel("Requests to evict it", "Each request about its pods: who asked, why, and the answer. Repetitions are counted in one line.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, vmRequestsSQL)).OverrideByName("answer_text", wrapColumn(380)).OverrideByName("stated_reason", wrapColumn(260)).
 		OverrideByName("answer", colourTexts(paint{"^marked$", colourGood}, paint{"^allowed$", colourBad}, paint{".", colourBlocked})).
 		Height(8)
@@ -242,7 +243,7 @@ ORDER BY opened_at DESC
 LIMIT 50`
 
 func newVMLoopsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Loops around it", "Episodes of repetition that are about this VM: what goes on, and what to do.").
+	return newTablePanel("Loops around it", "Loops around this VM: what happens, and what to do.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, vmLoopsSQL)).OverrideByName("summary", wrapColumn(480)).OverrideByName("advice", wrapColumn(480)).
 		OverrideByName("kind", colourTexts(loopPaints()...)).Height(7)
 }
@@ -252,7 +253,7 @@ const lokiType = "loki"
 
 func newLauncherLogsPanel() cog.Builder[dashboard.Panel] {
 	return logs.NewPanelBuilder().Title("Log of its launcher pods").
-		Description("What the virt-launcher pods of the VM logged, where Loki has the logs of pods under the labels namespace and pod. Open the row to ask.").
+		Description("Logs of its virt-launcher pods, where Loki has them under the labels namespace and pod. Open the row to query.").
 		Datasource(dataSource(lokiType, varLoki)).Unit(units.NoUnit).
 		WithTarget(loki.NewDataqueryBuilder().Datasource(dataSource(lokiType, varLoki)).RefId("A").QueryType("range").
 			Expr(`{namespace="$namespace", pod=~"virt-launcher-$vmi-.+"}`)).

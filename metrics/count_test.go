@@ -279,7 +279,7 @@ func TestNodesComeAndGo(t *testing.T) {
 	c.Node("worker-1")
 	c.Node("worker-2")
 	require.NoError(t, testutil.GatherAndCompare(c.reg, strings.NewReader(`
-# HELP evictrail_migration_postcopy_failures_total Migrations that failed after the guest had left in post-copy, so that it was lost, by the node that it left.
+# HELP evictrail_migration_postcopy_failures_total Migrations that lost the guest after it had left in post-copy, by source node.
 # TYPE evictrail_migration_postcopy_failures_total counter
 evictrail_migration_postcopy_failures_total{node="worker-1"} 0
 evictrail_migration_postcopy_failures_total{node="worker-2"} 0

@@ -21,7 +21,7 @@ func TestMetricsAreWellFormed(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP evictrail_watch_restarts_total How often a watch started again, by cause.
+# HELP evictrail_watch_restarts_total Restarts of a watch, by cause.
 # TYPE evictrail_watch_restarts_total counter
 evictrail_watch_restarts_total{reason="closed",resource="pods"} 0
 evictrail_watch_restarts_total{reason="error",resource="pods"} 0
