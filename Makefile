@@ -51,10 +51,23 @@ demo: postgres build ## Play recorded incidents into a Postgres of our own and s
 postgres: ## Make sure that a PostgreSQL server, 15 or newer, is installed; the demo and the tests start their own from it
 	@hack/ensure-postgres.sh
 
+# Tests wait for processes and timeouts more than they compute: more of them run at once than there are processors.
+TEST_PARALLEL := -parallel 6
+
 .PHONY: test
-test: postgres ## Run all tests (RACE=1: with the race detector, which needs a C compiler; PKG=./store: one package)
-	$(GO) test $(if $(RACE),-race) -timeout $(TEST_TIMEOUT) $(PKG)
-	$(if $(filter ./...,$(PKG)),hack/ensure-promtool.sh && hack/ensure-pgbouncer.sh && hack/ensure-chromium.sh && hack/ensure-axe.sh && cd test && $(GO) test -timeout $(TEST_TIMEOUT) ./...)
+test: postgres ## Run the tests of the product in some minutes, properties on some histories (RACE=1: with the race detector, which needs a C compiler; PKG=./store: one package, all of it)
+	$(GO) test $(if $(filter ./...,$(PKG)),-short) $(TEST_PARALLEL) $(if $(RACE),-race) -timeout $(TEST_TIMEOUT) $(PKG)
+
+.PHONY: check
+check: postgres ## Run all that CI runs: every test, also with a browser, Prometheus and a Kubernetes API server, lint and verify (half an hour; it installs what is missing)
+	$(GO) test $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./...
+	hack/ensure-promtool.sh
+	hack/ensure-pgbouncer.sh
+	hack/ensure-chromium.sh
+	hack/ensure-axe.sh
+	cd test && $(GO) test -timeout $(TEST_TIMEOUT) ./...
+	$(MAKE) lint
+	$(MAKE) verify
 
 .PHONY: bench
 bench: postgres ## Measure evictrail against what could be in its place (BENCH_ARGS='-run TestIngest -bench.size 10'; PKG=./store: the benchmarks of one package)
@@ -88,7 +101,7 @@ chaos: postgres ## The test matrix (docs/chaos.md): evictrail killed, its databa
 	cd test && $(GO) test ./chaos -v -count=1 -timeout 6h -chaos.long $(CHAOS_ARGS)
 	$(if $(CHAOS_ARGS),,$(MAKE) chaos-elsewhere)
 
-# What of the test matrix lives beside what it tests, with bigger numbers than `make test` has.
+# What of the test matrix lives beside what it tests, with bigger numbers than `make check` has.
 .PHONY: chaos-elsewhere
 chaos-elsewhere: sim
 	$(GO) test ./store -v -timeout 1h -long

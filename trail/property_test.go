@@ -298,7 +298,13 @@ func upTo(facts []trail.Fact, at time.Time) []trail.Fact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return f.ObservedAt.After(at) })
 }
 
-const randomHistories = 150
+// randomHistories returns how many random histories a property is tried on.
+func randomHistories() int {
+	if testing.Short() { // as `make test` has it
+		return 30
+	}
+	return 150
+}
 
 // TestTimeIsTold holds the contract of NextAt: between a moment and the next one that is named nothing changes.
 func TestTimeIsTold(t *testing.T) {
@@ -306,14 +312,14 @@ func TestTimeIsTold(t *testing.T) {
 	for _, s := range readStories(t) {
 		requireTold(t, rand.New(rand.NewPCG(1, 1)), s.observeFacts(), s.now, s.file)
 	}
-	for seed := range uint64(randomHistories) {
+	for seed := range uint64(randomHistories()) {
 		c := newChance(seed)
 		for range 10 + c.IntN(60) {
 			c.runStep()
 		}
 		requireTold(t, c.Rand, c.facts, day.Add(c.now), fmt.Sprint("seed ", seed))
 	}
-	for seed := range uint64(randomHistories) {
+	for seed := range uint64(randomHistories()) {
 		c := newChance(seed)
 		c.ahead = time.Duration(c.Int64N(int64(pickOne(c, 5*time.Second, 10*time.Minute))))
 		for range 10 + c.IntN(60) {
@@ -387,7 +393,7 @@ func TestNothingIsAhead(t *testing.T) {
 			}
 		}
 	}
-	for seed := range uint64(4 * randomHistories) {
+	for seed := range uint64(4 * randomHistories()) {
 		c := newChance(seed)
 		name := fmt.Sprint("seed ", seed)
 		before, last := map[trail.FactID]lasting{}, day
@@ -422,7 +428,7 @@ func TestNothingIsAhead(t *testing.T) {
 // TestHistoriesInAnyOrder derives random histories in another order and with repetitions.
 func TestHistoriesInAnyOrder(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(randomHistories) {
+	for seed := range uint64(randomHistories()) {
 		c := newChance(seed)
 		for range 60 {
 			c.runStep()
@@ -440,7 +446,7 @@ func TestHistoriesInAnyOrder(t *testing.T) {
 // TestOthersDoNotMatter derives a VM and its nodes with and without what happens to others elsewhere.
 func TestOthersDoNotMatter(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(randomHistories) {
+	for seed := range uint64(randomHistories()) {
 		c := newChance(seed)
 		c.vmOf, c.nodeOf = []string{"alone"}, []string{"x1", "x2"}
 		own := map[trail.Subject]bool{trail.VMISubject("shop", "alone"): true, {Kind: trail.SubjectNode, Name: "x1"}: true, {Kind: trail.SubjectNode, Name: "x2"}: true}

@@ -1,6 +1,9 @@
 package storetest
 
-import "flag"
+import (
+	"flag"
+	"testing"
+)
 
 // long is set where a test may take its time: make chaos-elsewhere.
 var long = flag.Bool("long", false, "run the long form of tests that have one: all seeds, all kills")
@@ -11,6 +14,18 @@ func Count(short, all int) int {
 		return all
 	}
 	return short
+}
+
+// Sample returns all of what a test is run on; with go test -short, as `make test` has it, every third.
+func Sample[T any](all []T) []T {
+	if !testing.Short() {
+		return all
+	}
+	var some []T
+	for i := 0; i < len(all); i += 3 {
+		some = append(some, all[i])
+	}
+	return some
 }
 
 // Some returns the first of a list in the short form of a test, all of it in the long one.

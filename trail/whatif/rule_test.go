@@ -83,7 +83,7 @@ func TestTriesThatWouldNotHaveBeen(t *testing.T) {
 				was  whatif.Tally
 			}
 			plain, saved := 0, 0
-			for seed, x := range eachRun(someRuns, func(p past) (b both) {
+			for seed, x := range eachRun(countRuns(someRuns), func(p past) (b both) {
 				b.want = p.findLaterAttempts(c.most)
 				b.got, b.was = p.replayPolicy(c.policy)
 				return b
@@ -101,7 +101,7 @@ func TestTriesThatWouldNotHaveBeen(t *testing.T) {
 				require.Equal(t, x.want.failed, x.got.FailedSaved, "seed %d", seed)
 				require.Equal(t, x.want.stays, x.got.Stays, "seed %d", seed)
 			}
-			require.Greater(t, plain, someRuns/4)
+			require.Greater(t, plain, countRuns(someRuns)/4)
 			require.Positive(t, saved)
 		})
 	}
@@ -116,7 +116,7 @@ func TestSlotsHold(t *testing.T) {
 		over int // evictions that would have come while another was under way from their node
 	}
 	heldBack, skipped := 0, 0
-	for seed, x := range eachRun(someRuns, func(p past) (out result) {
+	for seed, x := range eachRun(countRuns(someRuns), func(p past) (out result) {
 		out.Result, _ = p.replayPolicy(whatif.Policy{NodeLimit: 1})
 		held := map[trail.FactID]bool{}
 		for _, d := range p.rows.Rows {
@@ -158,6 +158,6 @@ func TestSlotsHold(t *testing.T) {
 		require.Zero(t, x.over, "seed %d: %+v", seed, x.Changes)
 	}
 	t.Logf("%d held back; %d histories skipped", heldBack, skipped)
-	require.Greater(t, heldBack, someRuns/2)
-	require.Less(t, skipped, someRuns/2, "the recorded rule forbids few of what happened")
+	require.Greater(t, heldBack, countRuns(someRuns)/2)
+	require.Less(t, skipped, countRuns(someRuns)/2, "the recorded rule forbids few of what happened")
 }
