@@ -31,7 +31,7 @@ var answerLabels = labels[RequestAnswer]{
 	{AnswerNotMigratable, "refused: not migratable", "KubeVirt refused: the VMI cannot be live-migrated."},
 	{AnswerTargetPod, "refused: migration target", "KubeVirt refused: the pod is the target of a migration."},
 	{AnswerPDB, "refused: disruption budget", "The API server refused: a PodDisruptionBudget forbids it."},
-	{AnswerAllowed, "pod deleted", "The pod was deleted."},
+	{AnswerAllowed, "allowed", "The pod was deleted, or would be in a dry run."},
 	{AnswerNotFound, "pod not found", "The pod was gone already."},
 	{AnswerError, "error", "It failed for another cause."},
 	{AnswerUnknown, "answer not seen", "The observer saw it; the answer was not seen."},

@@ -242,3 +242,53 @@ func readChecks(t *testing.T) map[string][]string {
 	require.Greater(t, len(out), 15)
 	return out
 }
+
+//go:generate go test . -run ^TestGlossary$ -update
+
+const (
+	glossary      = "../docs/glossary.md"
+	glossaryBegin = "<!-- labels: begin, written by make generate -->\n"
+	glossaryEnd   = "<!-- labels: end -->\n"
+)
+
+// TestGlossary compares the labels in docs/glossary.md with the sets.
+func TestGlossary(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(glossary)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(raw), glossaryBegin)
+	require.True(t, found, "docs/glossary.md has no marker %q", glossaryBegin)
+	written, after, found := strings.Cut(rest, glossaryEnd)
+	require.True(t, found, "docs/glossary.md has no marker %q", glossaryEnd)
+	text := renderGlossary()
+	if *update {
+		require.NoError(t, os.WriteFile(glossary, []byte(before+glossaryBegin+text+glossaryEnd+after), 0o644))
+		return
+	}
+	require.Equal(t, text, written, "run make generate")
+}
+
+func renderGlossary() string {
+	var out strings.Builder
+	out.WriteString(`
+## Values and their labels
+
+Pages, tables and dashboards show the label of a value. SQL, ` + "`-o json`, `-o csv`" + `, the API and the labels of metrics have the value.
+
+| Value | Label | Meaning |
+|---|---|---|
+`)
+	for _, s := range trail.LabelSets() {
+		_, _ = fmt.Fprintf(&out, "| **%s**", strings.ToUpper(s.Name[:1])+s.Name[1:])
+		if len(s.Columns) > 0 {
+			_, _ = fmt.Fprintf(&out, " | | `%s`", strings.Join(s.Columns, "`, `"))
+		} else {
+			out.WriteString(" | |")
+		}
+		out.WriteString(" |\n")
+		for _, l := range s.Labels {
+			_, _ = fmt.Fprintf(&out, "| `%s` | %s | %s |\n", l.Value, l.Short, l.Text)
+		}
+	}
+	return out.String()
+}
