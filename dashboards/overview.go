@@ -80,7 +80,7 @@ func newIncidentSentencesPanel() cog.Builder[dashboard.Panel] {
 	return newTablePanel("What goes on, in a sentence", "Each episode of repetition that does not converge: what happens, and what to do. Those that are not over stand first.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, incidentsSQL)).
 		OverrideByName("summary", wrapColumn(520)).OverrideByName("advice", wrapColumn(420)).
-		OverrideByName("kind", colourTexts(loopPaints()...)).
+		OverrideByName("kind", labelTexts("loops.kind", loopPaints()...)).
 		Height(7)
 }
 
@@ -167,11 +167,11 @@ ORDER BY 1, 2
 LIMIT 10000`
 
 func newMovesThatHelpedPanel() cog.Builder[dashboard.Panel] {
-	return newBarsPanel("Moves that helped", "Moves that were made to relieve a node, in each ten minutes, over long ranges in some hours, by what came of them: the source is relieved (helped), it is not or needed not be (no_effect), or the "+
+	return newBarsPanel("Moves that helped", "Moves that were made to relieve a node, in each ten minutes, over long ranges in some hours, by what came of them: the source is relieved (helped), it is not or needed not be (no effect), or the "+
 		"target went over its threshold (harmed). Unknown where the load of the nodes is not recorded: docs/node-load.md.").
-		Datasource(postgresSource()).WithTarget(newPostgresQuery("A", formatSeries, movesThatHelpedSQL)).Overrides(asSeries([]paint{
+		Datasource(postgresSource()).WithTarget(newPostgresQuery("A", formatSeries, movesThatHelpedSQL)).Overrides(labelSeries("migrations.benefit", []paint{
 		{string(trail.Helped), colourGood}, {string(trail.NoEffect), colourBlocked}, {string(trail.Harmed), colourBad}, {string(trail.BenefitUnknown), colourUnknown},
-	})).Interval("10m").MaxDataPoints(mostBars).
+	}...)).Interval("10m").MaxDataPoints(mostBars).
 		Span(fullWidth).Height(7)
 }
 
