@@ -105,7 +105,7 @@ var waitLabels = labels[WaitReason]{
 	{WaitQuota, "resource quota", "A ResourceQuota refuses the target pod; there is no time limit."},
 	{WaitBackup, "backup running", "A backup of the VM runs."},
 	{WaitUtilityVolumes, "utility volumes attached", "Utility volumes are still attached to the VM."},
-	{WaitBackoff, "KubeVirt's backoff", "KubeVirt waits after a failed attempt."},
+	{WaitBackoff, "backoff", "KubeVirt waits after a failed attempt."},
 	{WaitLeftoverPods, "leftover pods", "Another pod of the VM is still there."},
 	{WaitClusterLimit, "cluster limit", "As many migrations run as the cluster may have."},
 	{WaitNodeLimit, "node limit", "As many migrations leave the node as may."},
