@@ -23,7 +23,7 @@ func newGuestLostAlert() alert {
 		name: guestLost, severity: Warning, of: of, keep: "1h", board: boardOverview,
 		expr:    guestsEnded(of) + " > 0",
 		summary: "The platform shut down or lost a VM (" + insertLabel(metrics.LabelCause) + ", " + insertLabel(metrics.LabelRequester) + ")",
-		description: "In the last 15 minutes {{ $value | printf \"%.0f\" }} VM(s) ended without their owner's will" + begunBy + ". " + guestCauses +
+		description: "In the last 15 minutes {{ $value | printf \"%.0f\" }} VM(s) ended without their owner's will" + begunBy + "." + guestCauses +
 			" They were not moved, and what they had in memory is lost.",
 	}
 }
@@ -32,13 +32,7 @@ func newGuestLostAlert() alert {
 const begunBy = "{{ with $labels." + metrics.LabelRequester + " }}{{ if ne . \"" + string(trail.RequesterUnknown) + "\" }}, begun by {{ . }}{{ end }}{{ end }}"
 
 // guestCauses says what the causes mean.
-const guestCauses = "{{ with $labels." + metrics.LabelCause + " }}" +
-	"{{ if eq . \"" + string(trail.EndingEvicted) + "\" }}KubeVirt let an eviction pass." +
-	"{{ else if eq . \"" + string(trail.EndingTaint) + "\" }}A NoExecute taint took their pods away." +
-	"{{ else if eq . \"" + string(trail.EndingPreempted) + "\" }}The scheduler made room for other pods." +
-	"{{ else if eq . \"" + string(trail.EndingNodePressure) + "\" }}The kubelet ended their pods." +
-	"{{ else if eq . \"" + string(trail.EndingPodGC) + "\" }}Their node is gone." +
-	"{{ else }}A live migration lost them.{{ end }}{{ end }}"
+var guestCauses = explainLabel(metrics.LabelCause, trail.PlatformEndings()...)
 
 // newLostWidespreadAlert needs five: a drain that shuts down the few VMs that cannot be migrated is somebody's plan.
 func newLostWidespreadAlert() alert {

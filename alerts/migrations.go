@@ -29,7 +29,7 @@ func newQueueSaturatedAlert() alert {
 				addLabel(metrics.LabelBlocker, trail.WaitNodeLimit,
 					maxBy(perCluster, leaving)+" >= "+limit(metrics.ScopeNodeOutbound)))),
 		summary: "Migrations wait over 30 minutes for a parallel slot (" + insertLabel(metrics.LabelBlocker) + ")",
-		description: "The oldest migration has waited " + theTime + " for a slot (" + insertLabel(metrics.LabelBlocker) + "), and the slots are in use. More is asked " +
+		description: "The oldest migration has waited " + theTime + " for a slot." + explainLabel(metrics.LabelBlocker, trail.WaitClusterLimit, trail.WaitNodeLimit) + " More is asked " +
 			"than parallelMigrationsPerCluster and parallelOutboundMigrationsPerNode let through, or the running ones are slow.",
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
 )
 
 // The labels that a scrape adds. Series of several clusters in one Prometheus are told apart by cluster, if they carry it:
@@ -40,6 +41,16 @@ const (
 
 // insertLabel returns one label of the series that fired.
 func insertLabel(label string) string { return "{{ $labels." + label + " }}" }
+
+// explainLabel is a template that writes, after a space, what the value of a label means, which is one of a few.
+func explainLabel[T interface{ Label() trail.Label }](label string, values ...T) string {
+	out, begin := "{{ with $labels."+label+" }}", "{{ if"
+	for _, v := range values {
+		out += begin + " eq . \"" + v.Label().Value + "\" }} " + v.Label().Text
+		begin = "{{ else if"
+	}
+	return out + "{{ end }}{{ end }}"
+}
 
 // selectSeries selects the series of a metric, or of a recording rule, that all matchers match.
 func selectSeries(name string, matchers ...string) string {

@@ -1,6 +1,9 @@
 package alerts
 
-import "github.com/evictrail/evictrail/metrics"
+import (
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
 
 // The alerts that a database which takes nothing explains.
 const (
@@ -103,6 +106,10 @@ func newEventLossAlert() alert {
 // newHistoryBrokenAlert also sees a break that was noticed before the first scrape of a process: a series that did not exist an hour ago and is above zero.
 func newHistoryBrokenAlert() alert {
 	of := []string{metrics.LabelCause}
+	var causes []trail.Gap
+	for _, cause := range trail.BreakCauses() {
+		causes = append(causes, trail.Gap{Cause: cause})
+	}
 	return alert{
 		name: "EvictrailHistoryBroken", severity: Warning, of: of, keep: "1h", board: boardCollector,
 		expr: joinLines(
@@ -110,7 +117,7 @@ func newHistoryBrokenAlert() alert {
 			"or",
 			maxBy(of, wrapInParens(metrics.EpochsTotal+" > 0", "unless", metrics.EpochsTotal+" offset 1h"))),
 		summary: "History does not continue what was recorded: " + insertLabel(metrics.LabelCause),
-		description: "Within the last hour the cluster or the database went back behind what evictrail had recorded (" + insertLabel(metrics.LabelCause) + "). evictrail has compared " +
+		description: "Within the last hour the cluster or the database went back behind what evictrail had recorded." + explainLabel(metrics.LabelCause, causes...) + " evictrail has compared " +
 			"everything and goes on; a gap says from when to when the record may differ from what happened.",
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 
 	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
 )
 
 // newCooldownsDashboard is for who tunes the descheduler.
@@ -231,16 +232,18 @@ func newDecisionsPanel() cog.Builder[dashboard.Panel] {
 		"Observed ones are counters of the descheduler, which name no VM: candidates are shown.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, decisionsSQL)).
 		OverrideByName("effective", setColumnUnit(units.Seconds)).OverrideByName("by_true_history", setColumnUnit(units.Seconds)).OverrideByName("finding", wrapColumn(320)).
-		OverrideByName("verdict", colourTexts(paint{"holds", colourCooling}, paint{"blocked", colourBlocked})).
+		OverrideByName("verdict", labelTexts("cooldown_decisions.verdict", paint{"holds", colourCooling}, paint{"blocked", colourBlocked})).
+		OverrideByName("layer", labelTexts("cooldown_decisions.layer")).OverrideByName("reason", labelTexts("cooldown_decisions.reason")).
 		Height(9)
 }
 
 var heldBackSQL = `
 SELECT
   ` + barOf("decided_at") + ` AS time,
-  CASE reason WHEN 'observed_block' THEN coalesce(inputs ->> 'observed_reason', 'other') ELSE reason END || ' (' || origin || ')' AS metric,
+  ` + labelSQL("reason_met", "cooldown_decisions.reason") + ` || ' (' || origin || ')' AS metric,
   count(DISTINCT coalesce(vmi_uid, decision_id::text)) AS value
 FROM evictrail_v1.cooldown_decisions
+CROSS JOIN LATERAL (SELECT CASE reason WHEN 'observed_block' THEN coalesce(inputs ->> 'observed_reason', 'other') ELSE reason END) AS met (reason_met)
 WHERE ` + ofCluster + `
   AND ` + ofNodes + `
   AND ` + ofNamespaces + `
@@ -260,5 +263,8 @@ func newBlocksRatePanel() cog.Builder[dashboard.Panel] {
 	return newLinesPanel("How often the descheduler is held back", "Blocks per second by reason and node, by the descheduler's own count where it is scraped. "+
 		"The rate follows how often it looks, not how many VMs would move.", units.OpsPerSecond).
 		WithTarget(queryRange("A", "sum by ("+metrics.LabelReason+", "+metrics.LabelNode+") ("+selectSeries(recordBlocksRate, onNodes)+")", "{{"+metrics.LabelReason+"}} {{"+metrics.LabelNode+"}}")).
+		WithTransformation(dashboard.DataTransformerConfig{Id: "renameByRegex", Options: map[string]any{
+			"regex": "^" + trail.DecidedInProgress, "renamePattern": findLabels("cooldown_decisions.reason").Label(trail.DecidedInProgress).Short,
+		}}).
 		Span(12).Height(8)
 }

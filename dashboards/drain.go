@@ -45,7 +45,7 @@ func newDrainVerdictPanel() cog.Builder[dashboard.Panel] {
 
 // What a drain that is under way waits for is in view drain_blockers, as of now. For an earlier moment it is told from the
 // guest's stay, its migrations and the answers to requests until then.
-const blockersSQL = `
+var blockersSQL = `
 WITH guests AS (
   SELECT
     d.node,
@@ -115,7 +115,7 @@ FROM (
       WHEN t.strategy = 'None' THEN 'opted_out'
       ELSE 'queued'
     END) AS blocker,
-    coalesce(b.reason, t.not_migratable, t.last_failure, CASE t.answer WHEN 'pdb' THEN t.answer_text END, t.waits_for) AS reason,
+    coalesce(b.reason, t.not_migratable, ` + labelSQL("t.last_failure", "migrations.failure_class") + `, CASE t.answer WHEN 'pdb' THEN t.answer_text END, ` + labelSQL("t.waits_for", "migrations.wait_reason") + `) AS reason,
     coalesce(b.waiting_since, greatest(t.started_at, t.from_at)) AS waiting_since,
     extract(epoch FROM t.then - coalesce(b.waiting_since, greatest(t.started_at, t.from_at)))::float8 AS waited,
     t.attempts,
@@ -135,7 +135,7 @@ func newBlockersPanel() cog.Builder[dashboard.Panel] {
 		"what blocks it and why, since when, and what KubeVirt will do by itself (for open drains). Those that need a person first.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, blockersSQL)).
 		OverrideByName("waited", setColumnUnit(units.Seconds)).OverrideByName("overdue", setColumnUnit(units.Seconds)).OverrideByName("reason", wrapColumn(300)).OverrideByName("kubevirt_will", wrapColumn(240)).
-		OverrideByName("blocker", colourTexts(blockerPaints()...)).
+		OverrideByName("blocker", labelTexts("drain_blockers.blocker", blockerPaints()...)).
 		Span(18).Height(11)
 }
 
@@ -151,11 +151,11 @@ func blockerPaints() []paint {
 func newRemainingByBlockerPanel() cog.Builder[dashboard.Panel] {
 	return newGaugesPanel("VMs left, by what blocks them", "VMs left on nodes being drained, by what they wait for.", units.Short).
 		WithTarget(queryInstant("A", "sum by ("+metrics.LabelBlocker+") ("+maxBy(selectSeries(metrics.NodeDrainRemaining, onNodes), metrics.LabelNode, metrics.LabelBlocker)+")", "{{"+metrics.LabelBlocker+"}}")).
-		ColorScheme(newFixedColour(colourBlocked)).Span(6).Height(11)
+		ColorScheme(newFixedColour(colourBlocked)).Overrides(labelSeries("drain_blockers.blocker")).Span(6).Height(11)
 }
 
 // A lane for each drain, whose states begin with each guest that leaves, and under it one for each guest.
-const drainTimelineSQL = `
+var drainTimelineSQL = `
 WITH drain AS (
   SELECT
     cluster,
@@ -199,7 +199,7 @@ WITH drain AS (
   FROM guests
   UNION ALL
   SELECT g.node, g.namespace, g.vmi, g.vmi_uid, g.drain_id, m.created_at, g.gone_at,
-    CASE WHEN m.outcome = 'failed' THEN 'attempt fails: ' || coalesce(m.failure_class, 'unknown') WHEN m.outcome = 'aborted' THEN 'attempt aborted' ELSE 'migrates' END
+    CASE WHEN m.outcome = 'failed' THEN 'attempt fails: ' || coalesce(` + labelSQL("m.failure_class", "migrations.failure_class") + `, 'unknown') WHEN m.outcome = 'aborted' THEN 'attempt aborted' ELSE 'migrates' END
   FROM guests AS g
   JOIN evictrail_v1.migrations AS m ON m.cluster = g.cluster AND m.namespace = g.namespace AND m.vmi = g.vmi AND m.vmi_uid = g.vmi_uid
     AND m.created_at BETWEEN g.from_at AND g.gone_at
@@ -249,7 +249,7 @@ LIMIT 200`
 func newDrainListPanel() cog.Builder[dashboard.Panel] {
 	return newTablePanel("Drains", "Each drain: who asked, how many VMs there were and are, how it ended.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, drainListSQL)).OverrideByName("lasted", setColumnUnit(units.Seconds)).
-		OverrideByName("outcome", colourTexts(paint{"emptied", colourGood}, paint{".", colourBlocked})).Height(7)
+		OverrideByName("outcome", labelTexts("drains.outcome", paint{"emptied", colourGood}, paint{".", colourBlocked})).Height(7)
 }
 
 const externalSQL = `
@@ -272,5 +272,6 @@ LIMIT 200`
 
 func newExternalVMsPanel() cog.Builder[dashboard.Panel] {
 	return newTablePanel("VMs with eviction strategy External", "KubeVirt does nothing for these: the controller that owns the VM must answer. Since when each waits, and how it ended.").
-		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, externalSQL)).OverrideByName("unanswered_for", setColumnUnit(units.Seconds)).Height(7)
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, externalSQL)).OverrideByName("unanswered_for", setColumnUnit(units.Seconds)).
+		OverrideByName("requester_class", labelTexts("evacuations.requester_class")).OverrideByName("outcome", labelTexts("evacuations.outcome")).Height(7)
 }

@@ -33,9 +33,9 @@ func newLoopDashboard() Dashboard {
 const ofNode = "node = ${node:sqlstring}"
 
 // incidentChoiceSQL names the loops of the node, the newest first.
-const incidentChoiceSQL = `
+var incidentChoiceSQL = `
 SELECT
-  to_char(opened_at AT TIME ZONE 'UTC', 'MM-DD HH24:MI') || ' ' || kind || coalesce(' ' || namespace || '/' || vmi, '') AS __text,
+  to_char(opened_at AT TIME ZONE 'UTC', 'MM-DD HH24:MI') || ' ' || ` + labelSQL("kind", "loops.kind") + ` || coalesce(' ' || namespace || '/' || vmi, '') AS __text,
   loop_id::text AS __value
 FROM evictrail_v1.loops
 WHERE ` + ofCluster + `
@@ -47,7 +47,7 @@ LIMIT 100`
 
 // The four sorts of lanes. Begins are moments and states; a state lasts until the next begin of its lane, or the end of its
 // evacuation; attempts are looked for from a day before the time range on, by the index on their times. A tick is a state that has no length by itself: it is drawn a sixtieth of the time range long.
-const twoLanesSQL = `
+var twoLanesSQL = `
 WITH evacuated AS (
   SELECT
     evacuation_id,
@@ -78,12 +78,12 @@ WITH evacuated AS (
   FROM evacuated
   WHERE failed_attempts > 0
   UNION ALL
-  SELECT evacuation_id, vm, until, greatest(created_at, marked_at), 1, 'attempt ' || attempt || ' pending' || coalesce(': ' || wait_reason, '')
+  SELECT evacuation_id, vm, until, greatest(created_at, marked_at), 1, 'attempt ' || attempt || ' pending' || coalesce(': ' || ` + labelSQL("wait_reason", "migrations.wait_reason") + `, '')
   FROM attempts
   WHERE failures > 0
   UNION ALL
   SELECT evacuation_id, vm, until, greatest(scheduling_at, marked_at), 2, 'attempt ' || attempt || ' ' ||
-    CASE outcome WHEN 'succeeded' THEN 'succeeds' WHEN 'failed' THEN 'fails: ' || coalesce(failure_class, 'unknown') WHEN 'aborted' THEN 'is aborted' ELSE 'runs' END
+    CASE outcome WHEN 'succeeded' THEN 'succeeds' WHEN 'failed' THEN 'fails: ' || coalesce(` + labelSQL("failure_class", "migrations.failure_class") + `, 'unknown') WHEN 'aborted' THEN 'is aborted' ELSE 'runs' END
   FROM attempts
   WHERE failures > 0
     AND scheduling_at IS NOT NULL
@@ -115,7 +115,7 @@ WITH evacuated AS (
   FROM other_begins
   UNION ALL
   SELECT 2, 'B  ' || vm, ended_at, least(next_at, ended_at + ($__timeTo()::timestamptz - $__timeFrom()::timestamptz) / 60),
-    CASE outcome WHEN 'migrated' THEN 'moved' ELSE outcome END
+    ` + labelSQL("outcome", "evacuations.outcome") + `
   FROM evacuated
   WHERE failed_attempts = 0
     AND requester_class = 'descheduler'
@@ -125,7 +125,7 @@ WITH evacuated AS (
     least(
       lead(requested_at) OVER (PARTITION BY namespace, vmi, pod ORDER BY requested_at),
       requested_at + ($__timeTo()::timestamptz - $__timeFrom()::timestamptz) / 60),
-    CASE answer WHEN 'already_marked' THEN 'asked again' ELSE 'refused: ' || answer END
+    CASE answer WHEN 'already_marked' THEN 'asked again' ELSE ` + labelSQL("answer", "eviction_requests.answer") + ` END
   FROM evictrail_v1.eviction_requests
   WHERE ` + ofCluster + `
     AND ` + ofNode + `
@@ -200,7 +200,7 @@ func newTwoLanesPanel() cog.Builder[dashboard.Panel] {
 		"A: VMs of this node whose evacuation has failed, attempt by attempt. B: other VMs that the descheduler evicted from here, or tried to. C: "+
 			"VMs of this node with the annotation that the descheduler counts, against its limit for a node. D: whether the stuck VM has it. "+
 			"Red bars repeating in A while purple ones go on in B are a dual retry loop. D red: the descheduler lost track of the stuck VM; D not red: C shows the free slot that it uses.",
-		paint{"fails|not there|vmi_gone", colourBad}, paint{"succeeds|^moved", colourGood}, paint{"pending|^backoff|^waits|refused|full|cancelled|aborted", colourBlocked},
+		paint{"fails|not there|VMI ended", colourBad}, paint{"succeeds|^moved", colourGood}, paint{"pending|^backoff|^waits|refused|pod not found|^error|full|cancelled|aborted", colourBlocked},
 		paint{"descheduler|asked again", colourDescheduler}, paint{"migrates|runs", "#CA95E5"}, paint{"annotation there", colourCooling}, paint{".", colourCalm}).
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, twoLanesSQL)).Height(13)
 }
@@ -226,7 +226,7 @@ LIMIT 20`
 func newLoopSentencesPanel() cog.Builder[dashboard.Panel] {
 	return newTablePanel("In a sentence, and what to do", "The chosen incidents. Indented lines of the advice can be pasted into a shell.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, loopSentencesSQL)).
-		OverrideByName("summary", wrapColumn(520)).OverrideByName("advice", wrapColumn(620)).OverrideByName("kind", colourTexts(loopPaints()...)).
+		OverrideByName("summary", wrapColumn(520)).OverrideByName("advice", wrapColumn(620)).OverrideByName("kind", labelTexts("loops.kind", loopPaints()...)).OverrideByName("path", labelTexts("loops.path")).
 		Height(8)
 }
 
@@ -313,7 +313,7 @@ func newRetryCadencePanel() cog.Builder[dashboard.Panel] {
 		Span(fullWidth).Height(8)
 }
 
-const slotHoldersSQL = `
+var slotHoldersSQL = `
 SELECT
   node,
   namespace,
@@ -328,7 +328,7 @@ SELECT
   CASE
     WHEN strategy = 'External' THEN 'its owner, by moving it'
     WHEN in_progress_lost_at <= $__timeTo() THEN 'nobody: the descheduler has forgotten it, the slot is free'
-    WHEN failed_attempts >= 3 THEN 'you: it fails again and again (' || coalesce(last_failure_class, 'unknown') || '); cancel it or mend the cause'
+    WHEN failed_attempts >= 3 THEN 'you: it fails again and again (' || coalesce(` + labelSQL("last_failure_class", "evacuations.last_failure_class") + `, 'unknown') || '); cancel it or mend the cause'
     WHEN failed_attempts > 0 THEN 'KubeVirt, if a further attempt succeeds'
     ELSE 'KubeVirt, when the migration is over'
   END AS who_frees_it

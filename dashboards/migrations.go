@@ -32,7 +32,7 @@ func newMigrationsDashboard() Dashboard {
 func newMigrationRatePanel() cog.Builder[dashboard.Panel] {
 	return newBarsPanel("Migrations ended, by trigger", "Migrations that ended in each interval, by trigger.").
 		WithTarget(queryRange("A", sumBy(increaseOf(metrics.MigrationsTotal), metrics.LabelTrigger), "{{"+metrics.LabelTrigger+"}}")).
-		Overrides(asSeries(triggerPaints())).Span(8).Height(8)
+		Overrides(labelSeries("migrations.trigger", triggerPaints()...)).Span(8).Height(8)
 }
 
 // triggerPaints colours the triggers as the causes that they belong to.
@@ -52,7 +52,7 @@ func newFailureSharePanel() cog.Builder[dashboard.Panel] {
 		"no node for the target, before data moved, in the transfer, or after the guest had left.", units.PercentUnit).
 		Max(1).WithTarget(queryRange("A", "sum by ("+metrics.LabelClass+") ("+recordFailures1h+") / on () group_left () (sum("+recordFinished1h+") > 0)", "{{"+metrics.LabelClass+"}}")).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")).FillOpacity(40).
-		Overrides(asSeries(failurePaints())).Span(8).Height(8)
+		Overrides(labelSeries("migrations.failure_class", failurePaints()...)).Span(8).Height(8)
 }
 
 // failurePaints are shades of the failure: the later, the darker.
@@ -73,7 +73,7 @@ func newPendingByBlockerPanel() cog.Builder[dashboard.Panel] {
 	return newBarsPanel("Migrations that wait, by what they wait for", "Migrations without a target pod, by what holds them (a limit, a backoff, a quota, a backup, pods that end), and those whose target "+
 		"pod is on a node that is not ready.").
 		WithTarget(queryRange("A", maxBy(metrics.MigrationsPending, metrics.LabelBlocker), "{{"+metrics.LabelBlocker+"}}")).
-		Span(8).Height(8)
+		Overrides(labelSeries("migrations.wait_reason")).Span(8).Height(8)
 }
 
 func newPendingAgePanel() cog.Builder[dashboard.Panel] {
@@ -112,7 +112,7 @@ SELECT
   data_moves
 FROM (
   SELECT
-    coalesce(outcome || coalesce(': ' || nullif(failure_class, outcome), ''), 'running') AS class,
+    coalesce(outcome || coalesce(': ' || ` + labelSQL("nullif(failure_class, outcome)", "migrations.failure_class") + `, ''), 'running') AS class,
     sum(counts) AS n,
     ARRAY['median', 'p95'] AS whiches,
     percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY date_part('epoch', coalesce(scheduling_at, finished_at) - created_at)) AS waits_of,
@@ -201,7 +201,7 @@ LIMIT 100`
 func newFailureTablePanel() cog.Builder[dashboard.Panel] {
 	return newTablePanel("Failures by reason and pair of nodes", "Failed migrations by class, reason and nodes: how many, of how many VMs, first and last time, and KubeVirt's text of the last one. "+foundBySample).
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, failureTableSQL)).OverrideByName("text_of_the_last", wrapColumn(420)).
-		OverrideByName("class", colourTexts(failurePaints()...)).Height(9)
+		OverrideByName("class", labelTexts("migrations.failure_class", failurePaints()...)).OverrideByName("reason", labelTexts("migrations.failure_reason")).Height(9)
 }
 
 func newDataRatesPanel() cog.Builder[dashboard.Panel] {
@@ -245,5 +245,6 @@ LIMIT 100`
 
 func newLostVMsPanel() cog.Builder[dashboard.Panel] {
 	return newTablePanel("Guests lost in migration", "Migrations that lost the guest after it had left (post-copy) or at the handover: its memory is gone, it must be started again.").
-		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, lostVMsSQL)).OverrideByName("text", wrapColumn(380)).Height(7)
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, lostVMsSQL)).OverrideByName("text", wrapColumn(380)).
+		OverrideByName("class", labelTexts("migrations.failure_class")).OverrideByName("reason", labelTexts("migrations.failure_reason")).Height(7)
 }

@@ -80,7 +80,7 @@ func newIncidentSentencesPanel() cog.Builder[dashboard.Panel] {
 	return newTablePanel("What goes on, in a sentence", "Each loop: what happens, and what to do. Open ones first.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, incidentsSQL)).
 		OverrideByName("summary", wrapColumn(520)).OverrideByName("advice", wrapColumn(420)).
-		OverrideByName("kind", colourTexts(loopPaints()...)).
+		OverrideByName("kind", labelTexts("loops.kind", loopPaints()...)).
 		Height(7)
 }
 
@@ -169,9 +169,9 @@ LIMIT 10000`
 func newMovesThatHelpedPanel() cog.Builder[dashboard.Panel] {
 	return newBarsPanel("Moves that helped", "Moves made to relieve a node, in each 10 minutes (hours over long ranges), by result: "+
 		"the source is relieved (helped), is not or needed no relief (no_effect), or the target went over its threshold (harmed). Unknown where the load of nodes is not recorded: docs/node-load.md.").
-		Datasource(postgresSource()).WithTarget(newPostgresQuery("A", formatSeries, movesThatHelpedSQL)).Overrides(asSeries([]paint{
+		Datasource(postgresSource()).WithTarget(newPostgresQuery("A", formatSeries, movesThatHelpedSQL)).Overrides(labelSeries("migrations.benefit", []paint{
 		{string(trail.Helped), colourGood}, {string(trail.NoEffect), colourBlocked}, {string(trail.Harmed), colourBad}, {string(trail.BenefitUnknown), colourUnknown},
-	})).Interval("10m").MaxDataPoints(mostBars).
+	}...)).Interval("10m").MaxDataPoints(mostBars).
 		Span(fullWidth).Height(7)
 }
 

@@ -43,7 +43,7 @@ ORDER BY vmi
 LIMIT 10000`
 
 // What began long before the time range is looked for as far back as it can last: the tables have an index on times, not on VMs.
-const lifeSQL = `
+var lifeSQL = `
 WITH drawn AS (
   SELECT 1 AS part, 'runs on' AS lane, from_at, to_at, node AS state
   FROM evictrail_v1.placements
@@ -51,7 +51,7 @@ WITH drawn AS (
     AND ` + ofVM + `
     AND ` + thereMeanwhile + `
   UNION ALL
-  SELECT 2, 'moved by', created_at, finished_at, cause || ': ' || coalesce(outcome, 'running') || coalesce(', ' || nullif(failure_class, outcome), '')
+  SELECT 2, 'moved by', created_at, finished_at, cause || ': ' || coalesce(outcome, 'running') || coalesce(', ' || ` + labelSQL("nullif(failure_class, outcome)", "migrations.failure_class") + `, '')
   FROM (
     SELECT *, ` + causeOfTrigger + ` AS cause
     FROM evictrail_v1.migrations
@@ -61,7 +61,7 @@ WITH drawn AS (
       AND coalesce(finished_at, 'infinity') >= $__timeFrom()
   ) AS m
   UNION ALL
-  SELECT 3, 'marked to leave', marked_at, ended_at, 'by ' || requester_class || coalesce(': ' || outcome, ': not yet')
+  SELECT 3, 'marked to leave', marked_at, ended_at, 'by ' || ` + labelSQL("requester_class", "evacuations.requester_class") + ` || coalesce(': ' || ` + labelSQL("outcome", "evacuations.outcome") + `, ': not yet')
   FROM evictrail_v1.evacuations
   WHERE ` + ofCluster + `
     AND ` + ofVM + `
@@ -154,7 +154,7 @@ LIMIT 10`
 
 func newHoldsPanel() cog.Builder[dashboard.Panel] {
 	return newTablePanel("Until when each layer holds it", "What held the VM back when evictrail last saw the cluster, whatever the time range: the longest layer, and until when each holds.").
-		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, holdsSQL)).OverrideByName("holds_for", setColumnUnit(units.Seconds)).OverrideByName("remaining", setColumnUnit(units.Seconds)).
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, holdsSQL)).OverrideByName("holds_for", setColumnUnit(units.Seconds)).OverrideByName("remaining", setColumnUnit(units.Seconds)).OverrideByName("layer", labelTexts("cooldowns_now.layer")).
 		NoValue("nothing holds it").Span(14).Height(6)
 }
 
@@ -189,7 +189,8 @@ LIMIT 200`
 func newVMMigrationsPanel() cog.Builder[dashboard.Panel] {
 	return newTablePanel("Its migrations", "Its migrations: why, how that is known, from where to where, how each ended, how long it waited and took.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, vmMigrationsSQL)).OverrideByName("waited", setColumnUnit(units.Seconds)).OverrideByName("duration", setColumnUnit(units.Seconds)).
-		OverrideByName("outcome", colourTexts(resultPaints()...)).OverrideByName("cause", colourTexts(causePaints()...)).OverrideByName("text", wrapColumn(380)).
+		OverrideByName("outcome", colourTexts(resultPaints()...)).OverrideByName("known", labelTexts("migrations.trigger_confidence")).OverrideByName("class", labelTexts("migrations.failure_class")).
+		OverrideByName("reason", labelTexts("migrations.failure_reason")).OverrideByName("waited_for", labelTexts("migrations.wait_reason")).OverrideByName("cause", colourTexts(causePaints()...)).OverrideByName("text", wrapColumn(380)).
 		Height(9)
 }
 
@@ -221,7 +222,8 @@ LIMIT 200`
 func newVMRequestsPanel() cog.Builder[dashboard.Panel] {
 	return newTablePanel("Requests to evict it", "Each request about its pods: who asked, why, and the answer. Repetitions are counted in one line.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, vmRequestsSQL)).OverrideByName("answer_text", wrapColumn(380)).OverrideByName("stated_reason", wrapColumn(260)).
-		OverrideByName("answer", colourTexts(paint{"^marked$", colourGood}, paint{"^allowed$", colourBad}, paint{".", colourBlocked})).
+		OverrideByName("answer", labelTexts("eviction_requests.answer", paint{"^marked$", colourGood}, paint{"^allowed$", colourBad}, paint{".", colourBlocked})).
+		OverrideByName("requester_class", labelTexts("eviction_requests.requester_class")).OverrideByName("effect", labelTexts("eviction_requests.effect")).OverrideByName("source", labelTexts("eviction_requests.source")).
 		Height(8)
 }
 
@@ -245,7 +247,7 @@ LIMIT 50`
 func newVMLoopsPanel() cog.Builder[dashboard.Panel] {
 	return newTablePanel("Loops around it", "Loops around this VM: what happens, and what to do.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, vmLoopsSQL)).OverrideByName("summary", wrapColumn(480)).OverrideByName("advice", wrapColumn(480)).
-		OverrideByName("kind", colourTexts(loopPaints()...)).Height(7)
+		OverrideByName("kind", labelTexts("loops.kind", loopPaints()...)).OverrideByName("closed_by", labelTexts("loops.closed_by")).Height(7)
 }
 
 // lokiType is the type of Grafana's data source plugin.

@@ -110,7 +110,7 @@ func findChurnLoops(l *life, moves []move, t Thresholds, now *moment) []Loop {
 func (l *life) newBounceLoop(kind LoopKind, moves []move, opened, quiet time.Time, now *moment) Loop {
 	loop := Loop{
 		Kind: kind, Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid,
-		OpenedAt: opened, Counts: map[string]int{"moves": len(moves)},
+		OpenedAt: opened, Counts: map[string]int{countMoves: len(moves)},
 	}
 	switch {
 	case !l.endedAt.IsZero() && l.endedAt.Before(quiet):
@@ -128,7 +128,7 @@ func (l *life) newBounceLoop(kind LoopKind, moves []move, opened, quiet time.Tim
 	took := formatSpan(moves[len(moves)-1].at.Sub(moves[0].at))
 	name := l.namespace + "/" + l.vmi
 	if kind == LoopPingPong {
-		loop.Counts = map[string]int{"returns": len(moves)}
+		loop.Counts = map[string]int{countReturns: len(moves)}
 		loop.Summary = fmt.Sprintf("The descheduler took %s back to nodes that it had taken it from, %d times in %s: %s.", name, len(moves), took, strings.Join(way, ", "))
 	} else {
 		loop.Summary = fmt.Sprintf("The descheduler moved %s %d times in %s: to %s.", name, len(moves), took, strings.Join(way, ", "))

@@ -17,7 +17,7 @@ const (
 )
 
 // Layers lists the layers.
-func Layers() []Layer { return []Layer{LayerCooldown, LayerBackoff} }
+func Layers() []Layer { return layerLabels.values() }
 
 // Verdict says what a decision means for the VM.
 type Verdict string

@@ -47,9 +47,7 @@ const (
 )
 
 // Blockers lists the causes for which a VM is left.
-func Blockers() []Blocker {
-	return []Blocker{BlockerNotMigratable, BlockerFailing, BlockerQueued, BlockerMigrating, BlockerExternal, BlockerOptedOut, BlockerPDB, BlockerNodeNotReady}
-}
+func Blockers() []Blocker { return blockerLabels.values() }
 
 // DrainBlocker is one VM that is left of a drain.
 type DrainBlocker struct {
@@ -341,7 +339,7 @@ func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement, at tim
 		b.Blocker, b.Reason, b.Next = BlockerMigrating, fmt.Sprintf("%s is under way since %s", last.formatLabel(), formatClock(last.SchedulingAt)), "finish this attempt"
 	case e.FailedAttempts > 0:
 		b.Blocker = BlockerFailing
-		b.Reason = fmt.Sprintf("%s failed, lastly: %s, %s", formatCountInWords(e.FailedAttempts, "attempt"), e.LastFailureClass, e.LastFailureReason)
+		b.Reason = fmt.Sprintf("%s failed, most recently: %s", formatCountInWords(e.FailedAttempts, "attempt"), formatFailure(e.LastFailureClass, e.LastFailureReason))
 		b.Next = n.nextAttempt(e, at)
 	case waits:
 		b.Blocker, b.Reason, b.Next = BlockerQueued, "its migration waits: "+waitText(last), "start "+last.formatLabel()
@@ -383,9 +381,9 @@ func waitText(m *Migration) string {
 	case m.WaitReason == "":
 		return "it was just made"
 	case m.WaitDetail == "":
-		return string(m.WaitReason)
+		return m.WaitReason.Label().Short
 	}
-	return fmt.Sprintf("%s, %s", m.WaitReason, m.WaitDetail)
+	return fmt.Sprintf("%s, %s", m.WaitReason.Label(), m.WaitDetail)
 }
 
 // evacuationAt returns the evacuation of a guest from the node that was open at a time, nil where none was.

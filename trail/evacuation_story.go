@@ -166,7 +166,7 @@ func causesOf(mine []Migration) string {
 		if m.Outcome != OutcomeFailed && m.Outcome != OutcomeAborted || m.goneWithVMI() {
 			continue
 		}
-		cause := fmt.Sprintf("%s, %s", m.FailureClass, m.FailureReason)
+		cause := m.whyShort()
 		if count[cause] == 0 {
 			order = append(order, cause)
 		}

@@ -22,11 +22,7 @@ const (
 )
 
 // FailureClasses lists the classes of failures.
-func FailureClasses() []FailureClass {
-	return []FailureClass{
-		FailureScheduling, FailureControlPlane, FailureDataPlane, FailurePostCopy, FailureAborted, FailureGuestLost, FailureUnknown,
-	}
-}
+func FailureClasses() []FailureClass { return failureClassLabels.values() }
 
 // modePostCopy is the mode of a migration whose guest runs on its target while memory is still on its source.
 //

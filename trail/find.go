@@ -11,7 +11,7 @@ const (
 )
 
 // FoundKinds lists what can be found.
-func FoundKinds() []FoundKind { return []FoundKind{FoundVM, FoundNode, FoundMigration} }
+func FoundKinds() []FoundKind { return foundLabels.values() }
 
 // The bounds of a search.
 const (

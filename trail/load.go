@@ -26,9 +26,7 @@ const (
 )
 
 // LoadMoments lists the moments, in their order.
-func LoadMoments() []LoadMoment {
-	return []LoadMoment{MomentRequest, MomentAttempt, MomentEnd, MomentAfter}
-}
+func LoadMoments() []LoadMoment { return momentLabels.values() }
 
 // LoadSample says which sample of a metric a reading is, as a moment has more than one that matters.
 type LoadSample string
@@ -54,9 +52,7 @@ const (
 )
 
 // LoadLacks lists the causes for which a value is not known.
-func LoadLacks() []LoadLack {
-	return []LoadLack{LackNoSeries, LackNoSample, LackNotANumber, LackRefused, LackUnanswered}
-}
+func LoadLacks() []LoadLack { return lackLabels.values() }
 
 // Reading is one metric of one node at one time. Ratios go from 0 to 1.
 type Reading struct {

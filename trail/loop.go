@@ -25,11 +25,7 @@ const (
 )
 
 // LoopKinds lists the kinds of loops.
-func LoopKinds() []LoopKind {
-	return []LoopKind{
-		LoopDualRetry, LoopEndlessRetry, LoopPingPong, LoopChurn, LoopShutdownChurn, LoopBudgetPinned, LoopPriorityInversion, LoopUnansweredExternal,
-	}
-}
+func LoopKinds() []LoopKind { return loopKindLabels.values() }
 
 // LoopPath says by which way a dual retry loop comes about.
 type LoopPath string
@@ -54,6 +50,20 @@ const (
 	LoopQuiet           LoopEnd = "quiet" // nothing that belongs to it for a while; budget_pinned: a slot is free again, though no evacuation ended
 	LoopBecameDualRetry LoopEnd = "became_dual_retry"
 	LoopRefuted         LoopEnd = "refuted" // later facts show that it never was
+)
+
+// What loops count.
+const (
+	countFailedAttempts  = "failed_attempts"
+	countDeschedulerActs = "descheduler_acts"
+	countOtherVMs        = "other_vms"
+	countSameVMRequests  = "same_vm_requests"
+	countWaits           = "waits_seconds"
+	countMoves           = "moves"
+	countReturns         = "returns"
+	countShutdowns       = "shutdowns"
+	countSlots           = "slots"
+	countHeld            = "held"
 )
 
 // Loop is an episode of repetition that does not converge.
@@ -121,31 +131,19 @@ func byOpening(loops []Loop) []Loop {
 	return loops
 }
 
-// loopNames say what a loop is, for people.
-var loopNames = map[LoopKind]string{
-	LoopDualRetry:          "dual retry loop",
-	LoopEndlessRetry:       "endless retry",
-	LoopPingPong:           "ping-pong",
-	LoopChurn:              "case of churn",
-	LoopShutdownChurn:      "shutdown loop",
-	LoopBudgetPinned:       "blocked descheduler",
-	LoopPriorityInversion:  "priority inversion",
-	LoopUnansweredExternal: "unanswered eviction",
-}
-
-// Name says for people what sort of loop it is.
-func (k LoopKind) Name() string { return loopNames[k] }
-
 // Name returns the loop's name with its path.
 func (l Loop) Name() string {
 	if l.Path == "" || l.Path == PathUnclassified {
-		return loopNames[l.Kind]
+		return l.Kind.Label().Short
 	}
-	return fmt.Sprintf("%s (%s)", loopNames[l.Kind], l.Path)
+	return fmt.Sprintf("%s (%s)", l.Kind.Label(), l.Path.Label())
 }
 
-// formatWithArticle returns the loop's name with its article: an endless retry.
+// formatWithArticle returns the loop's name with its article: an endless retry. Churn has none.
 func (l Loop) formatWithArticle() string {
+	if l.Kind == LoopChurn {
+		return l.Name()
+	}
 	article := "a "
 	if strings.ContainsRune("aeiou", rune(l.Name()[0])) {
 		article = "an "

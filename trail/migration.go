@@ -26,12 +26,7 @@ const (
 )
 
 // Phases lists the phases of a migration that are known.
-func Phases() []string {
-	return []string{
-		PhasePending, PhaseScheduling, PhaseScheduled, PhasePreparingTarget, PhaseTargetReady, PhaseRunning, PhaseWaitingForSync,
-		PhaseSynchronizing, PhaseSucceeded, PhaseFailed,
-	}
-}
+func Phases() []string { return phaseLabels.values() }
 
 // PhaseTime is one entry of status.phaseTransitionTimestamps: the first time of each phase, 1 s resolution.
 type PhaseTime struct {

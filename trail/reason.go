@@ -128,12 +128,14 @@ const (
 // Sentence explains a reason.
 type Sentence struct {
 	Reason Reason
+	Short  string // its label
 	Text   string
 }
 
 // KindInfo explains a kind of fact and its closed set of reasons.
 type KindInfo struct {
 	Kind    Kind
+	Short   string // its label
 	Text    string
 	Reasons []Sentence
 }
@@ -141,148 +143,199 @@ type KindInfo struct {
 // Kinds lists every kind of fact with its reasons, in the order of the documentation.
 func Kinds() []KindInfo {
 	return []KindInfo{
-		{KindEvacuationMarked, "KubeVirt accepted to move the VMI: status.evacuationNodeName became set.", []Sentence{
-			{ReasonDescheduler, "The annotation eviction-source, set with the mark, names the descheduler."},
-			{ReasonDeschedulerInherited, "The annotation names the descheduler but was there before the mark, so it may be stale."},
-			{ReasonRequesterUnnamed, "No field of the VMI names the requester."},
+		{KindEvacuationMarked, "marked to move", "KubeVirt accepted to move the VMI: status.evacuationNodeName became set.", []Sentence{
+			{ReasonDescheduler, "by the descheduler", "The annotation eviction-source, set with the mark, names the descheduler."},
+			{ReasonDeschedulerInherited, "descheduler, perhaps earlier", "The annotation names the descheduler but was there before the mark, so it may be stale."},
+			{ReasonRequesterUnnamed, "requester not named", "No field of the VMI names the requester."},
 		}},
-		{KindEvacuationUnmarked, "The mark went away.", []Sentence{
-			{ReasonMigrated, "The guest runs on another node than the marked one."},
-			{ReasonCleared, "The guest still runs on the marked node: the evacuation was cancelled."},
+		{KindEvacuationUnmarked, "mark removed", "The mark went away.", []Sentence{
+			{ReasonMigrated, "guest moved", "The guest runs on another node than the marked one."},
+			{ReasonCleared, "cancelled", "The guest still runs on the marked node: the evacuation was cancelled."},
 		}},
-		{KindAnnotationSet, "An annotation about evictions appeared or changed its value.", annotationReasons},
-		{KindAnnotationCleared, "An annotation about evictions went away.", annotationReasons},
-		{KindMigrationSeen, "A migration exists.", []Sentence{
-			{ReasonEvacuation, "It carries the annotation of KubeVirt's evacuation controller."},
-			{ReasonWorkloadUpdate, "It carries the annotation of KubeVirt's workload updater."},
-			{ReasonVolumeUpdate, "It carries the label of a storage migration."},
-			{ReasonNamedNode, "It names the node to go to."},
-			{ReasonDecentralized, "It is one half of a migration between clusters or namespaces."},
-			{ReasonPlain, "It carries no sign of a controller: a user or a program made it."},
+		{KindAnnotationSet, "annotation set", "An annotation about evictions appeared or changed its value.", annotationReasons},
+		{KindAnnotationCleared, "annotation removed", "An annotation about evictions went away.", annotationReasons},
+		{KindMigrationSeen, "migration seen", "A migration exists.", []Sentence{
+			{ReasonEvacuation, "evacuation", "It carries the annotation of KubeVirt's evacuation controller."},
+			{ReasonWorkloadUpdate, "workload update", "It carries the annotation of KubeVirt's workload updater."},
+			{ReasonVolumeUpdate, "storage migration", "It carries the label of a storage migration."},
+			{ReasonNamedNode, "named node", "It names the node to go to."},
+			{ReasonDecentralized, "decentralized migration", "It is one half of a migration between clusters or namespaces."},
+			{ReasonPlain, "no controller", "It carries no sign of a controller: a user or a program made it."},
 		}},
-		{KindMigrationPhase, "A migration reached a phase.", []Sentence{
-			{ReasonPhaseReached, "The migration is under way."},
-			{ReasonSucceeded, "The migration ended well."},
-			{ReasonFailed, "The migration ended without moving the guest, by failure or abort."},
+		{KindMigrationPhase, "migration phase", "A migration reached a phase.", []Sentence{
+			{ReasonPhaseReached, "under way", "The migration is under way."},
+			{ReasonSucceeded, "succeeded", "The migration ended well."},
+			{ReasonFailed, "failed or aborted", "The migration ended without moving the guest, by failure or abort."},
 		}},
-		{KindMigrationResult, "An object told how a migration goes: nodes, mode, failure.", []Sentence{
-			{ReasonHandedOver, "Source and target nodes are fixed."},
-			{ReasonStarted, "Data began to move."},
-			{ReasonSucceeded, "Data stopped moving and nothing failed."},
-			{ReasonFailed, "It failed."},
+		{KindMigrationResult, "migration state", "An object told how a migration goes: nodes, mode, failure.", []Sentence{
+			{ReasonHandedOver, "nodes fixed", "Source and target nodes are fixed."},
+			{ReasonStarted, "transfer started", "Data began to move."},
+			{ReasonSucceeded, "transfer succeeded", "Data stopped moving and nothing failed."},
+			{ReasonFailed, "failed", "It failed."},
 		}},
-		{KindMigrationDeletionAsked, "Somebody deleted the migration object.", []Sentence{
-			{ReasonDeletionAsked, "A deletionTimestamp appeared: an abort unless the migration was final before."},
+		{KindMigrationDeletionAsked, "migration deletion requested", "Somebody deleted the migration object.", []Sentence{
+			{ReasonDeletionAsked, "deletion requested", "A deletionTimestamp appeared: an abort unless the migration was final before."},
 		}},
-		{KindMigrationGone, "The migration object exists no more.", goneReasons},
-		{KindMigrationCondition, "A condition of a migration changed.", conditionReasons},
-		{KindMigrationCompleted, "The VMI shows the end of a migration: what the descheduler's cooldown counts.", []Sentence{
-			{ReasonSucceeded, "It did not fail."},
-			{ReasonFailed, "It failed; a running descheduler counts it all the same."},
+		{KindMigrationGone, "migration gone", "The migration object exists no more.", goneReasons},
+		{KindMigrationCondition, "migration condition", "A condition of a migration changed.", conditionReasons},
+		{KindMigrationCompleted, "migration ended", "The VMI shows the end of a migration: what the descheduler's cooldown counts.", []Sentence{
+			{ReasonSucceeded, "succeeded", "It did not fail."},
+			{ReasonFailed, "failed", "It failed; a running descheduler counts it all the same."},
 		}},
-		{KindVMIPlaced, "The guest runs on a node.", []Sentence{
-			{ReasonStarted, "It was started there."},
-			{ReasonMigrated, "A migration brought it there."},
-			{ReasonMoved, "It is on another node than before; the VMI does not say by which migration."},
-			{ReasonFound, "It was there when it was first seen."},
+		{KindVMIPlaced, "guest on node", "The guest runs on a node.", []Sentence{
+			{ReasonStarted, "started there", "It was started there."},
+			{ReasonMigrated, "by a migration", "A migration brought it there."},
+			{ReasonMoved, "migration not known", "It is on another node than before; the VMI does not say by which migration."},
+			{ReasonFound, "found there", "It was there when it was first seen."},
 		}},
-		{KindVMIDeletionAsked, "Somebody deleted the VMI while its guest ran.", []Sentence{
-			{ReasonDeletionAsked, "A deletionTimestamp appeared: from then on KubeVirt moves the guest no more."},
+		{KindVMIDeletionAsked, "VMI deletion requested", "Somebody deleted the VMI while its guest ran.", []Sentence{
+			{ReasonDeletionAsked, "deletion requested", "A deletionTimestamp appeared: from then on KubeVirt moves the guest no more."},
 		}},
-		{KindVMIEnded, "The VMI ended.", append([]Sentence{
-			{ReasonGuestStopped, "The guest was shut down."},
-			{ReasonGuestFailed, "The guest was lost or its pod was taken away."},
+		{KindVMIEnded, "VMI ended", "The VMI ended.", append([]Sentence{
+			{ReasonGuestStopped, "guest shut down", "The guest was shut down."},
+			{ReasonGuestFailed, "guest lost", "The guest was lost or its pod was taken away."},
 		}, goneReasons...)},
-		{KindVMICondition, "A condition of the VMI that bears on moving it changed.", conditionReasons},
-		{KindLauncherPod, "A virt-launcher pod took a step.", []Sentence{
-			{ReasonPodCreated, "It was created."},
-			{ReasonUnschedulable, "The scheduler found no node for it."},
-			{ReasonScheduled, "It has a node."},
-			{ReasonDisrupted, "Kubernetes takes it away: evicted, tainted, preempted, under pressure."},
-			{ReasonPodTerminating, "Its deletion was asked for while it ran: it is Terminating until its kubelet confirms its end."},
-			{ReasonPodEnded, "It ended."},
-			{ReasonPodGone, "It exists no more."},
+		{KindVMICondition, "VMI condition", "A condition of the VMI that bears on moving it changed.", conditionReasons},
+		{KindLauncherPod, "virt-launcher pod", "A virt-launcher pod took a step.", []Sentence{
+			{ReasonPodCreated, "created", "It was created."},
+			{ReasonUnschedulable, "unschedulable", "The scheduler found no node for it."},
+			{ReasonScheduled, "scheduled", "It has a node."},
+			{ReasonDisrupted, "disrupted", "Kubernetes takes it away: evicted, tainted, preempted, under pressure."},
+			{ReasonPodTerminating, "terminating", "Its deletion was asked for while it ran: it is Terminating until its kubelet confirms its end."},
+			{ReasonPodEnded, "ended", "It ended."},
+			{ReasonPodGone, "gone", "It exists no more."},
 		}},
-		{KindNodeCordoned, "The node takes no new pods.", []Sentence{{ReasonCordoned, "spec.unschedulable became true."}}},
-		{KindNodeUncordoned, "The node takes new pods again.", []Sentence{{ReasonUncordoned, "spec.unschedulable went away."}}},
-		{KindNodeTainted, "A taint that keeps pods away appeared.", []Sentence{{ReasonTainted, "An entry of spec.taints appeared or changed its value."}}},
-		{KindNodeUntainted, "A taint went away.", []Sentence{{ReasonUntainted, "An entry of spec.taints went away."}}},
-		{KindNodeNotReady, "The node is not ready.", []Sentence{
-			{ReasonKubeletSilent, "Its condition Ready became Unknown: its kubelet does not answer."},
-			{ReasonKubeletNotReady, "Its condition Ready became False: its kubelet reports why."},
+		{KindNodeCordoned, "node cordoned", "The node takes no new pods.", []Sentence{{ReasonCordoned, "cordoned", "spec.unschedulable became true."}}},
+		{KindNodeUncordoned, "node uncordoned", "The node takes new pods again.", []Sentence{{ReasonUncordoned, "uncordoned", "spec.unschedulable went away."}}},
+		{KindNodeTainted, "node tainted", "A taint that keeps pods away appeared.", []Sentence{{ReasonTainted, "tainted", "An entry of spec.taints appeared or changed its value."}}},
+		{KindNodeUntainted, "node untainted", "A taint went away.", []Sentence{{ReasonUntainted, "untainted", "An entry of spec.taints went away."}}},
+		{KindNodeNotReady, "node not ready", "The node is not ready.", []Sentence{
+			{ReasonKubeletSilent, "kubelet silent", "Its condition Ready became Unknown: its kubelet does not answer."},
+			{ReasonKubeletNotReady, "kubelet not ready", "Its condition Ready became False: its kubelet reports why."},
 		}},
-		{KindNodeReady, "The node is ready again.", []Sentence{{ReasonKubeletReady, "Its condition Ready became True."}}},
-		{KindNodeGone, "The node exists no more.", []Sentence{{ReasonNodeDeleted, "The Node object was deleted."}}},
-		{KindKubernetesEvent, "KubeVirt emitted a Kubernetes Event that says what no object says.", []Sentence{
-			{ReasonEmitted, "The Event appeared, or its count rose."},
+		{KindNodeReady, "node ready", "The node is ready again.", []Sentence{{ReasonKubeletReady, "kubelet ready", "Its condition Ready became True."}}},
+		{KindNodeGone, "node gone", "The node exists no more.", []Sentence{{ReasonNodeDeleted, "node deleted", "The Node object was deleted."}}},
+		{KindKubernetesEvent, "Kubernetes Event", "KubeVirt emitted a Kubernetes Event that says what no object says.", []Sentence{
+			{ReasonEmitted, "emitted", "The Event appeared, or its count rose."},
 		}},
-		{KindConfigSeen, "The rules in force were seen or changed.", []Sentence{
-			{ReasonKubeVirtSettings, "Settings of the KubeVirt CR."},
-			{ReasonDeschedulerPolicy, "The policy of the descheduler."},
-			{ReasonMigrationPolicy, "A MigrationPolicy of KubeVirt."},
-			{ReasonMigrationPolicyDeleted, "A MigrationPolicy exists no more."},
+		{KindConfigSeen, "settings seen", "The rules in force were seen or changed.", []Sentence{
+			{ReasonKubeVirtSettings, "KubeVirt settings", "Settings of the KubeVirt CR."},
+			{ReasonDeschedulerPolicy, "descheduler's policy", "The policy of the descheduler."},
+			{ReasonMigrationPolicy, "migration policy", "A MigrationPolicy of KubeVirt."},
+			{ReasonMigrationPolicyDeleted, "migration policy deleted", "A MigrationPolicy exists no more."},
 		}},
-		{KindEvictionRequested, "Somebody asked to evict a virt-launcher pod; the reason is the answer.", []Sentence{
-			{Reason(AnswerMarked), "KubeVirt marked the VMI: it will be moved."},
-			{Reason(AnswerAlreadyMarked), "The VMI was marked before; nothing changed."},
-			{Reason(AnswerNotMigratable), "KubeVirt refused: the VMI cannot be live-migrated."},
-			{Reason(AnswerTargetPod), "KubeVirt refused: the pod is the target of a migration."},
-			{Reason(AnswerPDB), "The API server refused: a PodDisruptionBudget forbids it."},
-			{Reason(AnswerAllowed), "The pod was deleted."},
-			{Reason(AnswerNotFound), "The pod was gone already."},
-			{Reason(AnswerError), "It failed for another cause."},
-			{Reason(AnswerUnknown), "The observer saw it; the answer was not seen."},
+		{KindEvictionRequested, "eviction requested", "Somebody asked to evict a virt-launcher pod; the reason is the answer.", answerReasons()},
+		{KindActionRequested, "other request", "Somebody asked for something else that moves VMs or keeps them.", []Sentence{
+			{ReasonMigrationCreated, "create migration", "To make a migration."},
+			{ReasonMigrationDeleted, "delete migration", "To delete a migration."},
+			{ReasonMigrateCalled, "migrate VM", "To migrate a VM, through KubeVirt's subresource."},
+			{ReasonCancelCalled, "cancel evacuation", "To cancel an evacuation, through KubeVirt's subresource."},
+			{ReasonNodeChanged, "change node", "To change a Node: cordon, uncordon, taint."},
 		}},
-		{KindActionRequested, "Somebody asked for something else that moves VMs or keeps them.", []Sentence{
-			{ReasonMigrationCreated, "To make a migration."},
-			{ReasonMigrationDeleted, "To delete a migration."},
-			{ReasonMigrateCalled, "To migrate a VM, through KubeVirt's subresource."},
-			{ReasonCancelCalled, "To cancel an evacuation, through KubeVirt's subresource."},
-			{ReasonNodeChanged, "To change a Node: cordon, uncordon, taint."},
+		{KindBlocksObserved, "blocks counted", "The descheduler's metrics say how often KubevirtMigrationAware held back an eviction.", []Sentence{
+			{ReasonCooldown, "cooldown", "The VM had migrated not long before."},
+			{ReasonMigrationInProgress, "migration running", "The VM was being migrated."},
+			{ReasonOther, "other reason", "For a reason that evictrail does not know; the detail has it as it came."},
 		}},
-		{KindBlocksObserved, "The descheduler's metrics say how often KubevirtMigrationAware held back an eviction.", []Sentence{
-			{ReasonCooldown, "The VM had migrated not long before."},
-			{ReasonMigrationInProgress, "The VM was being migrated."},
-			{ReasonOther, "For a reason that evictrail does not know; the detail has it as it came."},
+		{KindDeschedulerStarted, "descheduler started", "The descheduler's metrics name the start of its process.", []Sentence{
+			{ReasonStarted, "start seen", "A start that was not recorded before: it was started, or is seen for the first time."},
 		}},
-		{KindDeschedulerStarted, "The descheduler's metrics name the start of its process.", []Sentence{
-			{ReasonStarted, "A start that was not recorded before: it was started, or is seen for the first time."},
+		{KindNodeLoad, "node load", "How loaded the nodes of a migration were at a moment of it: when it was asked for, began, ended, and some minutes after.", []Sentence{
+			{ReasonSampled, "sampled", "Some of it is known; the detail has each metric."},
+			{ReasonNotSampled, "not known", "Nothing of it is known; the detail says why."},
 		}},
-		{KindNodeLoad, "How loaded the nodes of a migration were at a moment of it: when it was asked for, began, ended, and some minutes after.", []Sentence{
-			{ReasonSampled, "Some of it is known; the detail has each metric."},
-			{ReasonNotSampled, "Nothing of it is known; the detail says why."},
-		}},
-		{KindGapOpened, "A source could not be seen from here on.", gapReasons},
-		{KindGapClosed, "A source can be seen again.", gapReasons},
+		{KindGapOpened, "gap opened", "A source could not be seen from here on.", gapReasons},
+		{KindGapClosed, "gap closed", "A source can be seen again.", gapReasons},
 	}
 }
 
 var (
 	annotationReasons = []Sentence{
-		{ReasonEvictionSource, "kubevirt.io/eviction-source on the VMI: who asked for the eviction."},
-		{ReasonEvictionInProgress, "eviction-in-progress on the pod: what the descheduler believes to be under way."},
-		{ReasonPreferNoEviction, "prefer-no-eviction on the pod: the descheduler is asked to leave it alone."},
+		{ReasonEvictionSource, "eviction source", "kubevirt.io/eviction-source on the VMI: who asked for the eviction."},
+		{ReasonEvictionInProgress, "eviction in progress", "eviction-in-progress on the pod: what the descheduler believes to be under way."},
+		{ReasonPreferNoEviction, "prefer no eviction", "prefer-no-eviction on the pod: the descheduler is asked to leave it alone."},
 	}
 	conditionReasons = []Sentence{
-		{ReasonConditionSet, "The condition appeared or changed."},
-		{ReasonConditionRemoved, "The condition went away."},
+		{ReasonConditionSet, "condition set", "The condition appeared or changed."},
+		{ReasonConditionRemoved, "condition removed", "The condition went away."},
 	}
 	goneReasons = []Sentence{
-		{ReasonDeleted, "Its deletion was seen."},
-		{ReasonDeletedUnseen, "It was missing from a later list: it was deleted while nobody watched."},
-		{ReasonNotRestored, "It was not there any more when the cluster had been restored from a backup or rebuilt."},
+		{ReasonDeleted, "deleted", "Its deletion was seen."},
+		{ReasonDeletedUnseen, "deleted unseen", "It was missing from a later list: it was deleted while nobody watched."},
+		{ReasonNotRestored, "not restored", "It was not there any more when the cluster had been restored from a backup or rebuilt."},
 	}
 	gapReasons = []Sentence{
-		{ReasonExpired, "The API server had forgotten the resourceVersion to resume from (410 Gone)."},
-		{ReasonRelisted, "The watch broke and the client listed anew."},
-		{ReasonNotRunning, "evictrail was not running."},
-		{ReasonOverflow, "More came than could be kept."},
-		{ReasonUnreachable, "It did not answer, or not with what was expected."},
-		{ReasonForbidden, "evictrail has no right to see it."},
-		{ReasonCorrupted, "It was seen, and what was kept of it on disk could not be read again."},
-		{ReasonRefused, "It was seen, and the database refused to store it."},
-		{ReasonClusterRestored, "The cluster went back to an earlier state: its etcd was restored from a backup."},
-		{ReasonClusterRebuilt, "Another cluster is recorded under the same name: it was rebuilt."},
-		{ReasonDatabaseRewound, "The database lost what it had confirmed: it was restored, or failed over to a standby that was behind."},
+		{ReasonExpired, "watch expired", "The API server had forgotten the resourceVersion to resume from (410 Gone)."},
+		{ReasonRelisted, "watch broke", "The watch broke and the client listed anew."},
+		{ReasonNotRunning, "not running", "evictrail was not running."},
+		{ReasonOverflow, "too much at once", "More came than could be kept."},
+		{ReasonUnreachable, "unreachable", "It did not answer, or not with what was expected."},
+		{ReasonForbidden, "forbidden", "evictrail has no right to see it."},
+		{ReasonCorrupted, "spool unreadable", "It was seen, and what was kept of it on disk could not be read again."},
+		{ReasonRefused, "refused by database", "It was seen, and the database refused to store it."},
+		{ReasonClusterRestored, "cluster restored", "The cluster went back to an earlier state: its etcd was restored from a backup."},
+		{ReasonClusterRebuilt, "cluster rebuilt", "Another cluster is recorded under the same name: it was rebuilt."},
+		{ReasonDatabaseRewound, "database restored", "The database lost what it had confirmed: it was restored, or failed over to a standby that was behind."},
 	}
 )
+
+// derivedKinds are the labels of the kinds of lines that tell what was derived.
+var derivedKinds = labels[Kind]{
+	{KindCooldownDecided, "cooldown decision", "A cooldown or a backoff began, was met, or is over."},
+	{KindLoopOpened, "loop opened", "A loop opened."},
+	{KindLoopClosed, "loop closed", "A loop is over."},
+	{KindDrainStarted, "drain started", "A node began to be emptied."},
+	{KindDrainEnded, "drain ended", "A drain is over."},
+}
+
+// answerReasons are the answers to an eviction request as reasons of its fact.
+func answerReasons() []Sentence {
+	var all []Sentence
+	for _, a := range answerLabels {
+		all = append(all, Sentence{Reason(a.value), a.short, a.text})
+	}
+	return all
+}
+
+// Label returns the label of a kind.
+func (k Kind) Label() Label { return kindLabels().of(k) }
+
+// LabelReason returns the label of a reason of a fact of the kind.
+func (k Kind) LabelReason(r Reason) Label {
+	for _, info := range Kinds() {
+		if info.Kind == k {
+			return reasonLabels(info.Reasons).of(r)
+		}
+	}
+	return Label{Value: string(r), Short: string(r)}
+}
+
+// Label returns the label of the cause of the gap.
+func (g Gap) Label() Label { return reasonLabels(gapReasons).of(g.Cause) }
+
+func kindLabels() labels[Kind] {
+	var all labels[Kind]
+	for _, k := range Kinds() {
+		all = append(all, labelled[Kind]{k.Kind, k.Short, k.Text})
+	}
+	return append(all, derivedKinds...)
+}
+
+func reasonLabels(reasons []Sentence) labels[Reason] {
+	var all labels[Reason]
+	for _, r := range reasons {
+		all = append(all, labelled[Reason]{r.Reason, r.Short, r.Text})
+	}
+	return all
+}
+
+// factLabelSets returns the kinds of facts, and the reasons of each. Those of gaps come once, as what they are the causes of.
+func factLabelSets() []LabelSet {
+	sets := []LabelSet{reasonLabels(gapReasons).newSet("cause of a gap", "gaps.cause"), kindLabels().newSet("kind of a fact", "events.kind")}
+	for _, k := range Kinds() {
+		if k.Kind != KindGapOpened && k.Kind != KindGapClosed && k.Kind != KindEvictionRequested {
+			sets = append(sets, reasonLabels(k.Reasons).newSet("reason of "+string(k.Kind)))
+		}
+	}
+	return sets
+}

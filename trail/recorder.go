@@ -21,28 +21,7 @@ const (
 )
 
 // RecorderStates returns all states, from the best to the worst.
-func RecorderStates() []RecorderState {
-	return []RecorderState{RecorderRecording, RecorderDegraded, RecorderBehind, RecorderNoLeader, RecorderReadOnly, RecorderNotRecording}
-}
-
-// Label returns the state as people read it.
-func (s RecorderState) Label() string {
-	switch s {
-	case RecorderRecording:
-		return "Recording"
-	case RecorderDegraded:
-		return "Degraded"
-	case RecorderBehind:
-		return "Derivation behind"
-	case RecorderNoLeader:
-		return "No leader"
-	case RecorderReadOnly:
-		return "Database not writable"
-	case RecorderNotRecording:
-		return "Not recording"
-	}
-	return string(s)
-}
+func RecorderStates() []RecorderState { return recorderLabels.values() }
 
 // isWorseThan reports whether s is worse than other.
 func (s RecorderState) isWorseThan(other RecorderState) bool {
@@ -170,7 +149,7 @@ func judgeReplicas(fresh []ReplicaReport, best ReplicaReport) []finding {
 	for _, r := range fresh {
 		if r.State.isWorseThan(best.State) {
 			found = append(found, finding{state: RecorderDegraded, since: r.Since, why: []string{
-				fmt.Sprintf("Replica %s: %s since %s. %s", r.Replica, strings.ToLower(r.State.Label()), formatClock(r.Since), firstOf(r.Why)),
+				fmt.Sprintf("Replica %s: %s since %s. %s", r.Replica, r.State.Label(), formatClock(r.Since), firstOf(r.Why)),
 			}})
 		}
 	}

@@ -18,7 +18,7 @@ func (s RecorderStatus) Headline() string {
 	case s.Silent():
 		return upperFirst(s.LastEvent())
 	}
-	return s.State.Label() + "; " + s.LastEvent()
+	return upperFirst(s.State.Label().Short) + "; " + s.LastEvent()
 }
 
 // LastEvent returns the age of the newest event, and of the last sign of life where the recorder is silent.
@@ -74,7 +74,7 @@ func (n *RecorderNote) Notice() string {
 	if n == nil || n.Replayed || n.State == RecorderRecording {
 		return ""
 	}
-	return strings.ToUpper(n.State.Label()) + ": " + firstOf(n.Why) + " What is shown may be incomplete."
+	return strings.ToUpper(n.State.Label().Short) + ": " + firstOf(n.Why) + " What is shown may be incomplete."
 }
 
 // DescribeGaps returns one sentence that names gaps, the period and cause of each. Sources that were lost and found together are named
@@ -90,12 +90,12 @@ func DescribeGaps(gaps []Gap) string {
 		if !g.ClosedAt.IsZero() {
 			until = "to " + formatClock(g.ClosedAt)
 		}
-		period := fmt.Sprintf("from %s %s (%s)", formatClock(g.OpenedAt), until, strings.ReplaceAll(string(g.Cause), "_", " "))
+		period := fmt.Sprintf("from %s %s (%s)", formatClock(g.OpenedAt), until, g.Label())
 		if sources[period] == nil {
 			periods = append(periods, period)
 		}
-		if !slices.Contains(sources[period], g.Source) {
-			sources[period] = append(sources[period], g.Source)
+		if source := LabelSource(g.Source).Short; !slices.Contains(sources[period], source) {
+			sources[period] = append(sources[period], source)
 		}
 	}
 	for i, p := range periods {

@@ -17,6 +17,9 @@ const (
 	SourceMark      RequestSource = "mark"
 )
 
+// sourceBoth is the source of a request that the observer and the audit log both saw.
+const sourceBoth = string(SourceAdmission + "+" + SourceAudit)
+
 // Action says what was asked for.
 type Action string
 
@@ -72,11 +75,7 @@ const (
 )
 
 // Answers lists the answers to an eviction request.
-func Answers() []RequestAnswer {
-	return []RequestAnswer{
-		AnswerMarked, AnswerAlreadyMarked, AnswerNotMigratable, AnswerTargetPod, AnswerPDB, AnswerAllowed, AnswerNotFound, AnswerError, AnswerUnknown,
-	}
-}
+func Answers() []RequestAnswer { return answerLabels.values() }
 
 // Texts of KubeVirt's eviction webhook; the API server puts its own words before them.
 //

@@ -29,48 +29,8 @@ const (
 	RequesterUnknown           RequesterClass = "unknown"
 )
 
-// classLabels are the classes, in their order, and what people call them.
-var classLabels = []struct {
-	class RequesterClass
-	label string
-}{
-	{RequesterDescheduler, "descheduler"},
-	{RequesterKubectl, "kubectl"},
-	{RequesterClusterAutoscaler, "cluster autoscaler"},
-	{RequesterKarpenter, "Karpenter"},
-	{RequesterMachineConfig, "machine config operator"},
-	{RequesterClusterAPI, "Cluster API"},
-	{RequesterNodeMaintenance, "node maintenance operator"},
-	{RequesterKured, "kured"},
-	{RequesterKubeVirt, "KubeVirt"},
-	{RequesterForklift, "Forklift"},
-	{RequesterHarvester, "Harvester"},
-	{RequesterConsole, "web console"},
-	{RequesterArgoCD, "Argo CD"},
-	{RequesterFlux, "Flux"},
-	{RequesterServiceAccount, "unknown service account"},
-	{RequesterOther, "user"},
-	{RequesterUnknown, "unknown"},
-}
-
 // Requesters lists the classes of requesters.
-func Requesters() []RequesterClass {
-	out := make([]RequesterClass, len(classLabels))
-	for i, c := range classLabels {
-		out[i] = c.class
-	}
-	return out
-}
-
-// Label returns what people call the class.
-func (c RequesterClass) Label() string {
-	for _, l := range classLabels {
-		if l.class == c {
-			return l.label
-		}
-	}
-	return string(c)
-}
+func Requesters() []RequesterClass { return requesterLabels.values() }
 
 // isController reports whether requests of the class are made by programs of their own accord, with nobody at a keyboard.
 func (c RequesterClass) isController() bool {
@@ -196,7 +156,7 @@ func formatRequester(user, impersonator string, class RequesterClass) string {
 	}
 	var more []string
 	if class != RequesterOther && class != RequesterUnknown {
-		more = append(more, class.Label())
+		more = append(more, class.Label().Short)
 	}
 	if impersonator != "" {
 		more = append(more, "impersonated by "+impersonator)

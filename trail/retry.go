@@ -104,7 +104,7 @@ func (n *node) dualLoop(e *Evacuation, d dual, failures []*Migration, ordinal in
 		}
 	}
 	l.setEvidence(proof)
-	l.Counts = map[string]int{"failed_attempts": failed, "descheduler_acts": len(d.acts), "other_vms": len(others), "same_vm_requests": again}
+	l.Counts = map[string]int{countFailedAttempts: failed, countDeschedulerActs: len(d.acts), countOtherVMs: len(others), countSameVMRequests: again}
 	l.Summary = dualSummary(l, e, failed, again, others, shut, latest)
 	for _, m := range n.attempts[e.ID] {
 		if text := m.describeNeedlessMove(); text != "" && m.UID == e.FulfilledBy && l.ClosedBy == LoopMigrated {
@@ -216,7 +216,7 @@ func (n *node) endlessRetry(e *Evacuation, duals []Loop) []Loop {
 				proof = append(proof, f.newExhibit())
 			}
 		}
-		l.Counts["failed_attempts"] = len(proof)
+		l.Counts[countFailedAttempts] = len(proof)
 		l.setEvidence(proof)
 		l.Summary = endlessSummary(l, e, len(proof), failures[len(proof)-1])
 		l.Advice = l.selectTense(adviceStuck(e, n.env.kubevirtSettingsAt(begin)), adviceOver(l))
@@ -276,7 +276,7 @@ func (n *node) priorityInversion(e *Evacuation, drains []Drain) []Loop {
 			{nil, asked, e.formatVM(), "the drain of " + n.name + " waits for it"},
 		})
 		if !begun.IsZero() { // while it waits, only time would change it
-			l.Counts["waits_seconds"] = int(begun.Sub(asked).Seconds())
+			l.Counts[countWaits] = int(begun.Sub(asked).Seconds())
 		}
 		l.Summary = fmt.Sprintf(l.selectTense(
 			"The drain of %s waits for %s: the descheduler had asked for it first, so its migration has the priority %s and all others go before it.",

@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -339,13 +340,22 @@ func (m Migration) formatCreator() string {
 
 func (m Migration) formatTrigger() string {
 	if m.TriggerConfidence == ConfidenceAsserted {
-		return "for: " + string(m.Trigger)
+		return "for: " + m.Trigger.Label().Short
 	}
-	return fmt.Sprintf("for: %s, %s", m.Trigger, m.TriggerConfidence)
+	return fmt.Sprintf("for: %s, %s", m.Trigger.Label(), m.TriggerConfidence.Label())
 }
 
 // whyShort returns the class and the reason of a failure, without KubeVirt's own text.
-func (m Migration) whyShort() string { return fmt.Sprintf("%s, %s", m.FailureClass, m.FailureReason) }
+func (m Migration) whyShort() string { return formatFailure(m.FailureClass, m.FailureReason) }
+
+// formatFailure returns the class and the reason of a failure: data transfer, libvirt error. Where both say the same, or nothing finer is known, one of them.
+func formatFailure(class FailureClass, reason FailureReason) string {
+	c, r := class.Label().Short, reason.Label().Short
+	if r == "" || strings.HasPrefix(r, c) {
+		return cmp.Or(r, c)
+	}
+	return c + ", " + r
+}
 
 func (m Migration) whyFailed() string {
 	text := m.whyShort()

@@ -42,7 +42,7 @@ func shutdownChurn(lives []*life, env *Env, now *moment) []Loop {
 // shutdownLoop makes the loop of some shutdowns. It is over at a time.
 func shutdownLoop(down []*life, opened, quiet time.Time, env *Env, now *moment) Loop {
 	l := down[0]
-	loop := Loop{Kind: LoopShutdownChurn, Namespace: l.namespace, VMI: l.vmi, OpenedAt: opened, Counts: map[string]int{"shutdowns": len(down)}}
+	loop := Loop{Kind: LoopShutdownChurn, Namespace: l.namespace, VMI: l.vmi, OpenedAt: opened, Counts: map[string]int{countShutdowns: len(down)}}
 	if now.hasReached(quiet) {
 		loop.close(quiet, LoopQuiet)
 	}

@@ -126,7 +126,7 @@ func pinnedLoop(held []*Evacuation, limit int, node string, at time.Time, env *E
 	}
 	l := Loop{
 		ID: hashID("loop", string(LoopBudgetPinned), node, held[len(held)-1].ID.String()), Kind: LoopBudgetPinned, Node: node, OpenedAt: at,
-		Counts: map[string]int{"slots": limit, "held": len(held)}, Advice: adviceStuck(held[0], env.kubevirtSettingsAt(at)),
+		Counts: map[string]int{countSlots: limit, countHeld: len(held)}, Advice: adviceStuck(held[0], env.kubevirtSettingsAt(at)),
 	}
 	l.setEvidence(proof)
 	return l
@@ -141,7 +141,7 @@ func pinnedSummary(l Loop, holders string) string {
 	return fmt.Sprintf(l.selectTense(
 		"Evacuations that do not end hold %s %s (%s): the descheduler evicts nothing %s until one ends.",
 		"Evacuations that did not end held %s %s (%s): the descheduler evicted nothing %s until one ended."),
-		allSlots(l.Counts["slots"]), where, holders, whose)
+		allSlots(l.Counts[countSlots]), where, holders, whose)
 }
 
 // namesOf lists the VMs of evacuations.

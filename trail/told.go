@@ -192,7 +192,7 @@ func newRequest(audit, review *Fact, env *Env) *request {
 	}
 	if audit != nil && review != nil {
 		seen := review.Detail.(*RequestDetail)
-		r.Source = string(SourceAdmission) + "+" + string(SourceAudit)
+		r.Source = sourceBoth
 		r.StatedReason = cmp.Or(seen.StatedReason, r.StatedReason) // an admission policy trims what the audit event has
 		r.DryRun = r.DryRun || seen.DryRun
 		r.Evidence = review.Evidence + "; " + audit.Evidence

@@ -22,12 +22,7 @@ const (
 )
 
 // Triggers lists the triggers of a migration.
-func Triggers() []Trigger {
-	return []Trigger{
-		TriggerDescheduler, TriggerDrain, TriggerDrainTaint, TriggerEviction, TriggerWorkloadUpdate, TriggerHotplug, TriggerStorage,
-		TriggerNamedNode, TriggerUser, TriggerController, TriggerDecentralized, TriggerUnknown,
-	}
-}
+func Triggers() []Trigger { return triggerLabels.values() }
 
 // Confidence says how a claim is known.
 type Confidence string

@@ -19,7 +19,7 @@ const (
 )
 
 // Needs lists the verdicts about need.
-func Needs() []Need { return []Need{Needed, NotNeeded, NeedUnknown} }
+func Needs() []Need { return needLabels.values() }
 
 // Benefit says what came of a move that was made to relieve a node.
 type Benefit string
@@ -33,7 +33,7 @@ const (
 )
 
 // Benefits lists the verdicts about benefit.
-func Benefits() []Benefit { return []Benefit{Helped, NoEffect, Harmed, BenefitUnknown} }
+func Benefits() []Benefit { return benefitLabels.values() }
 
 // The bounds of what counts as a relief.
 const (

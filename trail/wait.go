@@ -27,12 +27,7 @@ const (
 )
 
 // WaitReasons lists the reasons for which a migration waits.
-func WaitReasons() []WaitReason {
-	return []WaitReason{
-		WaitDeleting, WaitQuota, WaitBackup, WaitUtilityVolumes, WaitBackoff, WaitLeftoverPods, WaitClusterLimit, WaitNodeLimit, WaitQueued,
-		WaitTargetNode,
-	}
-}
+func WaitReasons() []WaitReason { return waitLabels.values() }
 
 // waitConditions are the conditions of a migration that say why it waits.
 //

@@ -40,26 +40,6 @@ type Obstacle struct {
 	Reason    string       `json:"reason,omitempty"` // finer: a wait_reason, a failure class, the cause of an outage
 }
 
-// obstacleNames say of some VMs what is in their way.
-var obstacleNames = map[ObstacleKind]string{
-	ObstacleGone:          "not running",
-	ObstacleNodeNotReady:  "on a node that is not ready",
-	ObstacleTerminating:   "terminating",
-	ObstacleMigrating:     "on the way",
-	ObstacleStalled:       "on the way to a node that is not ready",
-	ObstacleExternal:      "left to the owner (External)",
-	ObstacleNotMigratable: "not migratable",
-	ObstacleFailing:       "failing",
-	ObstacleWaiting:       "waiting",
-	ObstacleBackoff:       "in backoff",
-	ObstacleGivenUp:       "failed by hand and not retried",
-	ObstacleStrategy:      "without a strategy that moves it",
-	ObstacleCooldown:      "in cooldown",
-	ObstacleOptedOut:      "opted out",
-	ObstacleSlots:         "kept from the descheduler by others",
-	ObstacleNobodyAsks:    "free to move",
-}
-
 // NotAnswer is what evictrail says to the question why a VM, or a node's VMs, do not move.
 type NotAnswer struct {
 	Node      string     `json:"node"`
@@ -130,7 +110,7 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	} else {
 		var parts []string
 		for _, k := range order {
-			parts = append(parts, fmt.Sprintf("%d %s", count[k], obstacleNames[k]))
+			parts = append(parts, fmt.Sprintf("%d %s", count[k], k.Label()))
 		}
 		text = append(text, fmt.Sprintf("of its %s: %s", formatCount(len(vms), "VM"), strings.Join(parts, ", ")))
 	}

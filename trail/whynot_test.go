@@ -80,7 +80,7 @@ func TestWhyNot(t *testing.T) {
 			h.createMigration(4*time.Minute, "b", "db", func(m *tracker.MigrationObservation) {
 				m.Conditions = []tracker.Condition{{Type: "migrationRejectedByResourceQuota", Status: "True", Message: "exceeded quota: compute"}}
 			})
-		}, []trail.ObstacleKind{trail.ObstacleFailing, trail.ObstacleWaiting}, "Attempt 2 (m-b) waits since 2026-11-21 00:04:00Z: quota, exceeded quota: compute", "-", "quota", "cancel"},
+		}, []trail.ObstacleKind{trail.ObstacleFailing, trail.ObstacleWaiting}, "Attempt 2 (m-b) waits since 2026-11-21 00:04:00Z: resource quota, exceeded quota: compute", "-", "quota", "cancel"},
 		{"its first attempt waits", func(h *history) {
 			h.changeVM(0, "db", nil)
 			h.markVM(time.Minute, "db", "descheduler")

@@ -197,14 +197,14 @@ func movesOf(o trail.Overview) movesChart {
 		class, done := causeClass(m.Trigger), "moved"
 		if m.Outcome != trail.OutcomeSucceeded {
 			class, _ = styleOutcome(m.Outcome)
-			done = string(m.Outcome)
+			done = m.Outcome.Label().Short
 		}
 		below := height[m.At]
 		height[m.At] += m.Count
 		x, share := c.positionOf(m.At), func(n int) string { return formatPercent(float64(n) / float64(c.Most) * 100) }
 		c.Bars = append(c.Bars, moveBar{
 			X: formatPercent(x), W: formatPercent(max(c.positionOf(m.At.Add(o.Step))-x, 0.4)), Y: share(c.Most - below - m.Count), H: share(m.Count), Class: class,
-			Title: fmt.Sprintf("%s: %d %s, trigger %s", formatTime(m.At), m.Count, done, m.Trigger),
+			Title: fmt.Sprintf("%s: %d %s, trigger %s", formatTime(m.At), m.Count, done, m.Trigger.Label()),
 		})
 	}
 	for _, t := range totals {

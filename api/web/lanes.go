@@ -104,9 +104,9 @@ func (d draft) drawEvacuation(l *lane, e trail.Evacuation) {
 	}
 	title := fmt.Sprintf("%s/%s was to leave %s from %s", e.Namespace, e.VMI, e.Node, formatTime(e.MarkedAt))
 	if e.Outcome != "" {
-		title += fmt.Sprintf(" to %s: %s", formatTime(e.EndedAt), strings.ReplaceAll(string(e.Outcome), "_", " "))
+		title += fmt.Sprintf(" to %s: %s", formatTime(e.EndedAt), e.Outcome.Label())
 	}
-	title += fmt.Sprintf("; trigger %s, %d attempts, %d failed", e.Trigger, e.Attempts, e.FailedAttempts)
+	title += fmt.Sprintf("; trigger %s, %d attempts, %d failed", e.Trigger.Label(), e.Attempts, e.FailedAttempts)
 	id := &e.ID
 	if e.MarkedBy != trail.MarkedByMark {
 		id = nil // no fact of its own opened it
@@ -136,22 +136,22 @@ func (d draft) drawMigration(l *lane, m trail.Migration) {
 			until = m.Phases[i+1].At
 		}
 		l.addMark(d.window, p.At, until, mark{
-			Shape: shapeStrip, Class: phaseClass(p.Phase), Title: p.Phase + " from " + formatTime(p.At), Href: d.linkToFacts(m.Namespace, m.VMI, p.At, p.At, nil, m.UID), of: "phases",
+			Shape: shapeStrip, Class: phaseClass(p.Phase), Title: trail.LabelPhase(p.Phase).Short + " from " + formatTime(p.At), Href: d.linkToFacts(m.Namespace, m.VMI, p.At, p.At, nil, m.UID), of: "phases",
 		})
 	}
 }
 
 // migrationTitle returns a migration in a line.
 func migrationTitle(m trail.Migration) string {
-	title := fmt.Sprintf("%s: %s, trigger %s, created %s", m.Name, formatState(m), m.Trigger, formatTime(m.CreatedAt))
+	title := fmt.Sprintf("%s: %s, trigger %s, created %s", m.Name, formatState(m), m.Trigger.Label(), formatTime(m.CreatedAt))
 	if m.Attempt > 0 {
 		title = fmt.Sprintf("Attempt %d, %s", m.Attempt, title)
 	}
 	if m.FailureClass != "" {
-		title += fmt.Sprintf("; %s, %s", m.FailureClass, m.FailureReason)
+		title += fmt.Sprintf("; %s, %s", m.FailureClass.Label(), m.FailureReason.Label())
 	}
 	if m.WaitReason != "" {
-		title += fmt.Sprintf("; waited: %s", strings.ReplaceAll(string(m.WaitReason), "_", " "))
+		title += fmt.Sprintf("; waited: %s", m.WaitReason.Label())
 	}
 	return title
 }
@@ -160,7 +160,7 @@ func formatState(m trail.Migration) string {
 	if m.Outcome == "" {
 		return "under way"
 	}
-	return string(m.Outcome)
+	return m.Outcome.Label().Short
 }
 
 func phaseClass(phase string) string {
@@ -184,10 +184,10 @@ func (d draft) drawRequest(l *lane, r trail.EvictionRequest) {
 	}
 	who := r.Requester
 	if who == "" {
-		who = string(r.RequesterClass)
+		who = upperFirst(r.RequesterClass.Label().Short)
 	}
 	title := fmt.Sprintf("%s asked to evict %s/%s from %s at %s: %s", who, r.Namespace, r.VMI, r.Node, formatTime(r.RequestedAt),
-		strings.ReplaceAll(string(r.Answer), "_", " "))
+		r.Answer.Label())
 	if r.StatedReason != "" {
 		title += fmt.Sprintf(", saying %q", strings.TrimSpace(r.StatedReason))
 	}
@@ -228,12 +228,12 @@ func (d draft) loopLanes(loops []trail.Loop) (lanes []lane, bands []mark) {
 		}
 		title := fmt.Sprintf("%s from %s", x.Name(), formatTime(x.OpenedAt))
 		if !x.Open() {
-			title += fmt.Sprintf(" to %s: %s", formatTime(x.ClosedAt), strings.ReplaceAll(string(x.ClosedBy), "_", " "))
+			title += fmt.Sprintf(" to %s: %s", formatTime(x.ClosedAt), x.ClosedBy.Label())
 		}
-		i := slices.IndexFunc(lanes, func(l lane) bool { return l.Name == x.Kind.Name() })
+		i := slices.IndexFunc(lanes, func(l lane) bool { return l.Name == x.Kind.Label().Short })
 		if i < 0 {
 			i = len(lanes)
-			lanes = append(lanes, lane{Name: x.Kind.Name()})
+			lanes = append(lanes, lane{Name: x.Kind.Label().Short})
 		}
 		lanes[i].addMark(d.window, x.OpenedAt, x.ClosedAt, mark{Shape: shapeBar, Class: "loop", Label: x.Name(), Title: title, Href: loopHref(d.cluster.Name, x.ID), of: "loops"})
 		bands = append(bands, d.newSpanMark(shapeBand, "loop", x.OpenedAt, x.ClosedAt))

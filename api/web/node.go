@@ -137,9 +137,9 @@ func (d draft) drainLane(drains []trail.Drain) lane {
 		if until.IsZero() {
 			until = d.Now
 		}
-		title := fmt.Sprintf("Drained from %s by %s: %d of %d VMs left", formatTime(x.StartedAt), cmp.Or(x.Requester, string(x.RequesterClass)), x.VMIsLeft, x.VMIsTotal)
+		title := fmt.Sprintf("Drained from %s by %s: %d of %d VMs left", formatTime(x.StartedAt), cmp.Or(x.Requester, x.RequesterClass.Label().Short), x.VMIsLeft, x.VMIsTotal)
 		if x.Outcome != "" {
-			title += fmt.Sprintf(", %s at %s", strings.ReplaceAll(string(x.Outcome), "_", " "), formatTime(x.EndedAt))
+			title += fmt.Sprintf(", %s at %s", x.Outcome.Label(), formatTime(x.EndedAt))
 		}
 		href := factsHref(d.cluster.Name, "", x.Node, x.StartedAt.Add(-around), x.StartedAt.Add(time.Minute), nil, "")
 		moments := append(d.listDepartures(x.Node, x.StartedAt, until), until)

@@ -22,15 +22,16 @@ var words = template.FuncMap{
 	"nodeHref": nodeHref,
 	"loopHref": loopHref,
 	"advice":   parseParagraphs,
-	"spaced":   func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
+	"label":    renderLabel,
+	"reason":   func(f trail.Recorded) template.HTML { return renderTitled(f.Kind.LabelReason(f.Reason)) },
+	"source":   func(s string) template.HTML { return renderTitled(trail.LabelSource(s)) },
+	"counted":  func(name string) template.HTML { return renderTitled(trail.LabelCount(name)) },
 	"age":      func(at, now time.Time) string { return trail.Age(now.Sub(at)) },
 	"upper":    upperFirst,
 	"code":     codeSpans,
 	"count":    renderCount,
 
 	"recorderClass": func(s *trail.RecorderStatus) string { return recorderClass(*s) },
-
-	"needText": needText, "benefitText": benefitText,
 
 	"id": func(id *trail.FactID) string { return id.String() },
 }
@@ -85,32 +86,22 @@ func parseParagraphs(advice string) []block {
 	return out
 }
 
-// needText answers whether an attempt was needed; a dash where load is not what it was made for.
-func needText(n trail.Need) string {
-	switch n {
-	case trail.Needed:
-		return "yes"
-	case trail.NotNeeded:
-		return "no"
-	case trail.NeedUnknown:
-		return "not known"
-	}
-	return "–"
-}
+// labelled is a value of a closed set.
+type labelled interface{ Label() trail.Label }
 
-// benefitText answers whether a move helped; a dash where it did not move the guest, or load is not what it was made for.
-func benefitText(b trail.Benefit) string {
-	switch b {
-	case trail.Helped:
-		return "yes"
-	case trail.NoEffect:
-		return "no"
-	case trail.Harmed:
-		return "no, it did harm"
-	case trail.BenefitUnknown:
-		return "not known"
+// renderLabel renders the label of a value; a dash where there is none.
+func renderLabel(of labelled) template.HTML { return renderTitled(of.Label()) }
+
+// renderTitled renders a label, with its value and what it means as the title: the value is what SQL, JSON and metrics have.
+func renderTitled(l trail.Label) template.HTML {
+	if l.Value == "" {
+		return "–"
 	}
-	return "–"
+	title := l.Value
+	if l.Text != "" {
+		title += ": " + l.Text
+	}
+	return template.HTML(`<span title="` + template.HTMLEscapeString(title) + `">` + template.HTMLEscapeString(l.Short) + `</span>`) //nolint:gosec // both are escaped
 }
 
 // codeSpans splits a sentence at its backquotes: what stands between two of them is code.

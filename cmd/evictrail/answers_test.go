@@ -113,16 +113,16 @@ func TestWhy(t *testing.T) {
 		{"refused", url, "demo/db-local", "2026-11-21T00:36:20Z", []string{
 			"asked to evict it from worker-2, and again, 27 times until 2026-11-21 00:36:15Z: refused, as it cannot be live-migrated",
 		}},
-		{"a user's own move, by whom", url, "demo/app-2", "2026-11-21T00:41:00Z", []string{"bob-rebalance-jcnkw was created by bob (for: named_node)"}},
+		{"a user's own move, by whom", url, "demo/app-2", "2026-11-21T00:41:00Z", []string{"bob-rebalance-jcnkw was created by bob (for: named node)"}},
 		{"the migrate subresource, by whom", url, "demo/app-3", "2026-11-21T00:41:00Z", []string{"kubevirt-migrate-vm-bjjhf was created by alice (for: user, observed)"}},
 		{"a chain of failures that ended well", blind, "demo/vm-d", "2026-11-21T00:45:07Z", []string{
-			"asked by the descheduler (asserted", unnamed, "KubeVirt made 6 attempts; 5 failed (2 × data_plane, libvirt_error", "after 11m14s, by attempt 6", "runs on worker-2",
+			"asked by the descheduler (asserted", unnamed, "KubeVirt made 6 attempts; 5 failed (2 × data transfer, libvirt error", "after 11m14s, by attempt 6", "runs on worker-2",
 		}},
 		{"the same in the middle of it", blind, "demo/vm-d", "2026-11-21T00:36:30Z", []string{"4 failed", "still to move, 3m33s after", "Attempt 5 (kubevirt-evacuation-d64t9) is in phase Pending", "evacuate/cancel"}},
 		{"a drain", blind, "demo/web-3", "2026-11-21T00:36:00Z", []string{"asked by whoever drains the node (inferred: node worker-2 was cordoned", "by attempt 2"}},
 		{"strategy External", blind, "demo/ext-2", "2026-11-21T00:45:48Z", []string{"makes no migration: the controller that owns the VM has to act", `{"evacuationNodeName":"worker-1"}`}},
-		{"a user's own move", blind, "demo/app-2", "2026-11-21T00:41:00Z", []string{"migration bob-rebalance-jcnkw was created (for: named_node)", "from worker-3 to worker-1"}},
-		{"an eviction that never ends", blind, "demo/nbr-2", "2026-11-21T01:10:40Z", []string{"9 attempts; 8 failed (8 × data_plane, libvirt_error)", "is in phase Pending since 2026-11-21 01:10:29Z"}},
+		{"a user's own move", blind, "demo/app-2", "2026-11-21T00:41:00Z", []string{"migration bob-rebalance-jcnkw was created (for: named node)", "from worker-3 to worker-1"}},
+		{"an eviction that never ends", blind, "demo/nbr-2", "2026-11-21T01:10:40Z", []string{"9 attempts; 8 failed (8 × data transfer, libvirt error)", "is in phase Pending since 2026-11-21 01:10:29Z"}},
 		{"nothing happened", url, "demo/app-4", "2026-11-21T00:41:00Z", []string{"no eviction and no migration", "runs on worker-1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

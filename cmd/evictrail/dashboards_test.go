@@ -133,11 +133,11 @@ func TestLoopInvestigatorTellsTheStory(t *testing.T) {
 		states[lane] = append(states[lane], row["Value"].(string))
 	}
 	require.Equal(t, []string{
-		"attempt 1 pending", "attempt 1 fails: data_plane", "backoff until 00:33:24 UTC",
-		"attempt 2 pending: backoff", "attempt 2 fails: data_plane", "backoff until 00:34:13 UTC",
-		"attempt 3 pending: backoff", "attempt 3 fails: data_plane", "backoff until 00:35:53 UTC",
-		"attempt 4 pending: backoff", "attempt 4 fails: control_plane", "backoff until 00:38:35 UTC",
-		"attempt 5 fails: data_plane", "backoff until 00:44:02 UTC",
+		"attempt 1 pending", "attempt 1 fails: data transfer", "backoff until 00:33:24 UTC",
+		"attempt 2 pending: backoff", "attempt 2 fails: data transfer", "backoff until 00:34:13 UTC",
+		"attempt 3 pending: backoff", "attempt 3 fails: data transfer", "backoff until 00:35:53 UTC",
+		"attempt 4 pending: backoff", "attempt 4 fails: target setup", "backoff until 00:38:35 UTC",
+		"attempt 5 fails: data transfer", "backoff until 00:44:02 UTC",
 		"attempt 6 pending: backoff", "attempt 6 succeeds",
 	}, states["A  demo/vm-d cannot leave"])
 	require.Equal(t, []string{"migrates", "moved"}, states["B  demo/vm-a"])

@@ -207,7 +207,7 @@ func (d *doctor) checkRecorder(ctx context.Context, s *store.Store) bool {
 		return false
 	}
 	r := all[0]
-	finding := fmt.Sprintf("%s since %s: %s", r.State, r.Since.Format(time.RFC3339), strings.Join(r.Why, " "))
+	finding := fmt.Sprintf("%s since %s: %s", r.State.Label(), r.Since.Format(time.RFC3339), strings.Join(r.Why, " "))
 	switch {
 	case r.Healthy():
 		d.addOKf("record", "up to %s", r.AliveAt.Format(time.RFC3339))

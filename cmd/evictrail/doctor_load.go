@@ -43,7 +43,7 @@ func (d *doctor) nodeLoad(ctx context.Context) {
 		compared = compared || limited
 		switch {
 		case metric.Lack != "":
-			d.addCheck(healthWarn, subject+" "+metric.Name, "not known: "+string(metric.Lack), "say how it is asked for here with --prometheus-query "+metric.Name+"=PROMQL, or leave it out with "+metric.Name+"=")
+			d.addCheck(healthWarn, subject+" "+metric.Name, "not known: "+metric.Lack.Label().Short, "say how it is asked for here with --prometheus-query "+metric.Name+"=PROMQL, or leave it out with "+metric.Name+"=")
 		case limited:
 			d.addOKf(subject+" "+metric.Name, "known of %s, with a threshold", nodes)
 		default:

@@ -121,7 +121,7 @@ func newList(l list) *cobra.Command {
 		Long: short + `.
 
 The newest rows are shown, oldest first. The columns are those of the view evictrail_v1.` + l.view.Name + `; a table shows the
-most telling ones, -o json and -o csv all. They come from the database, or with --server from an evictrail that serves it: the answer is
+most telling ones, with words for values such as dual_retry; -o json and -o csv have all columns, and values as they are stored. They come from the database, or with --server from an evictrail that serves it: the answer is
 the same. ` + l.statusOfNothing(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := q.parseFlags(time.Now()); err != nil {
@@ -180,7 +180,7 @@ func (l list) printRows(ctx context.Context, s reader, q *queryFlags, out, notes
 	if q.output == "csv" {
 		err = api.WriteCSV(out, t)
 	} else if len(t.Rows) > 0 {
-		err = writeTable(out, t, l.view.Brief)
+		err = writeTable(out, t, l.view)
 	}
 	if err != nil {
 		return err
@@ -239,23 +239,26 @@ func (l list) statusOfNothing() string {
 	return "Exit status 3 when there is nothing to show."
 }
 
-// writeTable writes the brief columns for people. The cluster is left out where all rows are of one.
-func writeTable(out io.Writer, t trail.Table, brief []string) error {
+// writeTable writes the brief columns for people, with labels for the values of closed sets. The cluster is left out where all rows are of one.
+func writeTable(out io.Writer, t trail.Table, view trail.View) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	var at []int
 	var head []string
-	for _, column := range brief {
+	var sets []trail.LabelSet // of the columns; empty where one holds no closed set
+	for _, column := range view.Brief {
 		i := slices.Index(t.Columns, column)
 		if column == "cluster" && sameCells(t, i) {
 			continue
 		}
 		at, head = append(at, i), append(head, strings.ToUpper(strings.ReplaceAll(column, "_", " ")))
+		set, _ := trail.FindLabelSet(view.Name + "." + column)
+		sets = append(sets, set)
 	}
 	_, _ = fmt.Fprintln(w, strings.Join(head, "\t"))
 	for _, row := range t.Rows {
 		cells := make([]string, len(at))
 		for i, from := range at {
-			cells[i] = tableCell(row[from])
+			cells[i] = sets[i].Label(tableCell(row[from])).Short
 		}
 		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}

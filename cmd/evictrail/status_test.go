@@ -126,10 +126,10 @@ func TestStateBlind(t *testing.T) {
 		require.Contains(t, notes, "Not observed in this period: ")
 		code, out, _ = runCommand(t, append([]string{"gaps"}, from...)...)
 		require.Equal(t, exitFound, code)
-		require.Contains(t, out, "virtualmachineinstances")
+		require.Contains(t, out, "VMIs")
 	}
 	_, found, _ := runCommand(t, append([]string{"doctor"}, recorderArgs(cluster.kubeconfig, url)[1:]...)...)
-	require.Regexp(t, `fail  record .*not_recording since .*Cannot watch 7 of 7`, found)
+	require.Regexp(t, `fail  record .*not recording since .*Cannot watch 7 of 7`, found)
 	require.Equal(t, exitFound, s.stop())
 
 	again := startAnyhow(t, recorderArgs(cluster.kubeconfig, url)) // the gaps go on

@@ -286,7 +286,7 @@ func writeChanges(b *strings.Builder, r *whatif.Result) {
 		fmt.Fprintf(b, "  The descheduler would not have repeated %d of its requests.\n", n)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.LoopsAvoided)) {
-		fmt.Fprintf(b, "  Loops avoided: %d %s.\n", r.LoopsAvoided[kind], kind)
+		fmt.Fprintf(b, "  Loops avoided: %d %s.\n", r.LoopsAvoided[kind], kind.Label())
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/evictrail/evictrail"
 	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
@@ -89,7 +90,7 @@ func TestWhatIfTriedOnce(t *testing.T) {
 			require.Equal(t, "try-once", r.Name)
 			require.Equal(t, want.saved, r.MigrationsSaved)
 			require.Equal(t, want.failed, r.FailedSaved)
-			require.Equal(t, map[string]int{"dual_retry": 1}, r.LoopsAvoided)
+			require.Equal(t, map[trail.LoopKind]int{trail.LoopDualRetry: 1}, r.LoopsAvoided)
 			require.Equal(t, []int{1, 1, 1, 1, 0, 0}, []int{r.GaveUp, r.Stays, r.StaysHot, r.VMsStaying, r.HeldBack, r.Sooner})
 			require.Len(t, r.Changes, 1)
 			c := r.Changes[0]
@@ -120,7 +121,7 @@ func TestWhatIfTheMarkIsKept(t *testing.T) {
 	}
 	require.Equal(t, []string{"vm-c", "vm-b", "vm-d"}, held)
 	require.Equal(t, []int{3, 3, 0, 3}, []int{r.HeldBack, r.MigrationsSaved, r.FailedSaved, r.Stays})
-	require.Equal(t, map[string]int{"dual_retry": 1}, r.LoopsAvoided)
+	require.Equal(t, map[trail.LoopKind]int{trail.LoopDualRetry: 1}, r.LoopsAvoided)
 	again := storetest.NewURL(t)
 	playBuiltin(t, again, "b2-dual-retry-same-vm")
 	require.Equal(t, 4, whatIf(t, again, "--keep-mark").Policies[0].RequestsSaved, "the descheduler leaves alone what bears the mark")
@@ -354,7 +355,7 @@ func TestWhatIfInEveryForm(t *testing.T) {
 	for _, want := range []string{
 		"Recorded of b-dual-retry-loop-v1.8 from 2026-11-14", "8 evictions of the descheduler, 8 evacuations, 13 migrations (5 failed, 8 moves), 1 loops.",
 		"The descheduler had no cooldown, 2 at a time from a node, 5 at a time in total.", "POLICY", "node-limit=1 ", "try-once ",
-		"KubeVirt would have given up moving demo/vm-d away from worker-1", "Loops avoided: 1 dual_retry.", "Taken for granted:", "What the history cannot tell:",
+		"KubeVirt would have given up moving demo/vm-d away from worker-1", "Loops avoided: 1 dual retry loop.", "Taken for granted:", "What the history cannot tell:",
 	} {
 		require.Contains(t, out, want)
 	}

@@ -179,7 +179,7 @@ func listSituations() []situation {
 	return []situation{
 		{
 			name: "an API server that refuses everything", state: "not_recording", label: "Not recording", cluster: "prod",
-			why: `Cannot watch 7 of 7 resources since \S+ \S+ \(no right\): `, doctor: `(?m)^fail  record .*not_recording since .*Cannot watch 7 of 7`,
+			why: `Cannot watch 7 of 7 resources since \S+ \S+ \(no right\): `, doctor: `(?m)^fail  record .*not recording since .*Cannot watch 7 of 7`,
 			start: func(t *testing.T) *recorder {
 				t.Helper()
 				return startRecorder(t, "prod", apiServer(t, "/"), storetest.NewURL(t))
@@ -195,7 +195,7 @@ func listSituations() []situation {
 		},
 		{
 			name: "the lease refused", state: "no_leader", label: "No leader", cluster: "prod",
-			why: `No replica has derived since \S+ \S+: no right to the lease ns/evictrail`, doctor: `(?m)^fail  record .*no_leader since .*no right to the lease`,
+			why: `No replica has derived since \S+ \S+: no right to the lease ns/evictrail`, doctor: `(?m)^fail  record .*no leader since .*no right to the lease`,
 			start: func(t *testing.T) *recorder {
 				t.Helper()
 				return startRecorder(t, "prod", apiServer(t, "/leases"), storetest.NewURL(t), "--leader-elect", "--leader-lease", "ns/evictrail")
@@ -216,7 +216,7 @@ func listSituations() []situation {
 		{
 			name: "a recorder that stopped an hour ago", state: "not_recording", label: "Not recording", cluster: "stopped",
 			why: `No sign of life since \S+ \S+: the recorder has stopped, or cannot write to the database`, readyz: `\nok\n$`, // of another cluster
-			doctor: `(?m)^fail  record .*not_recording since .*No sign of life`,
+			doctor: `(?m)^fail  record .*not recording since .*No sign of life`,
 			start: func(t *testing.T) *recorder {
 				t.Helper()
 				database, kubeconfig := storetest.NewURL(t), apiServer(t, "")

@@ -29,6 +29,7 @@ var (
 		"scope": "node", "reason": "DisksNotLiveMigratable", "blocker": "cluster_limit", "resource": "virtualmachineinstances", "peer": "apiserver",
 		"metric": "evictrail_vmi_cooldown_seconds", "pod": "evictrail-0", "instance": "10.0.0.7:8080", "kind": "migration_phase", "cause": "gc_before_seen",
 	}
+	exampleCauses = map[string]string{"EvictrailHistoryBroken": "cluster_restored", "EvictrailGuestLost": "node_pressure"} // by alert, where it is another set
 	exampleValues = map[string]float64{
 		"EvictrailExternalEvictionUnanswered": 2160, "EvictrailEvictionBlockStorm": 48.123, "EvictrailNodeRebalanceExhausted": 0.9,
 		"EvictrailMigrationQueueSaturated": 2700, "EvictrailMigrationFailuresControlPlane": 0.25, "EvictrailMigrationFailuresDataPlane": 0.3333,
@@ -82,6 +83,9 @@ func renderAnnotations(t *testing.T, rule alerts.Rule, left []string) map[string
 	has := map[string]string{}
 	for _, label := range left {
 		has[label] = exampleLabels[label]
+		if cause := exampleCauses[rule.Alert]; label == metrics.LabelCause && cause != "" {
+			has[label] = cause
+		}
 	}
 	value, known := exampleValues[rule.Alert]
 	if !known {

@@ -95,22 +95,22 @@ type Result struct {
 	Would   Tally   `json:"would"`           // what would have happened
 	Changed bool    `json:"changed"`         // anything at all
 
-	MigrationsSaved int            `json:"migrations_saved"`      // that would not have happened
-	FailedSaved     int            `json:"failed_attempts_saved"` // of these
-	RequestsSaved   int            `json:"requests_saved"`        // repetitions that the descheduler would not have sent
-	HeldBack        int            `json:"evictions_held_back"`   // that would not have come when they did
-	AskedAgain      int            `json:"asked_again"`           // of these: whose VM the descheduler asked for later, when it might have it
-	WaitTotal       trail.Span     `json:"wait_total_seconds"`    // from when they were asked until nothing would have been in the way
-	WaitLongest     trail.Span     `json:"wait_longest_seconds"`
-	Sooner          int            `json:"evictions_sooner"` // that were kept back, and would not have been
-	GaveUp          int            `json:"gave_up"`          // evacuations that KubeVirt would have given up while it went on
-	Stays           int            `json:"stays"`            // moves away from a node that would not have been made when they were
-	StaysHot        int            `json:"stays_hot"`        // of these: whose node the descheduler went on to relieve
-	VMsStaying      int            `json:"vms_staying"`      // how many VMs that are
-	LoopsAvoided    map[string]int `json:"loops_avoided"`    // by kind
-	Unknown         []Unknown      `json:"unknown"`          // what the history cannot tell, the most frequent first
-	Changes         []Change       `json:"changes"`          // the first of them, in the order of their times
-	ChangesMore     int            `json:"changes_more"`     // that are only counted
+	MigrationsSaved int                    `json:"migrations_saved"`      // that would not have happened
+	FailedSaved     int                    `json:"failed_attempts_saved"` // of these
+	RequestsSaved   int                    `json:"requests_saved"`        // repetitions that the descheduler would not have sent
+	HeldBack        int                    `json:"evictions_held_back"`   // that would not have come when they did
+	AskedAgain      int                    `json:"asked_again"`           // of these: whose VM the descheduler asked for later, when it might have it
+	WaitTotal       trail.Span             `json:"wait_total_seconds"`    // from when they were asked until nothing would have been in the way
+	WaitLongest     trail.Span             `json:"wait_longest_seconds"`
+	Sooner          int                    `json:"evictions_sooner"` // that were kept back, and would not have been
+	GaveUp          int                    `json:"gave_up"`          // evacuations that KubeVirt would have given up while it went on
+	Stays           int                    `json:"stays"`            // moves away from a node that would not have been made when they were
+	StaysHot        int                    `json:"stays_hot"`        // of these: whose node the descheduler went on to relieve
+	VMsStaying      int                    `json:"vms_staying"`      // how many VMs that are
+	LoopsAvoided    map[trail.LoopKind]int `json:"loops_avoided"`    // by kind
+	Unknown         []Unknown              `json:"unknown"`          // what the history cannot tell, the most frequent first
+	Changes         []Change               `json:"changes"`          // the first of them, in the order of their times
+	ChangesMore     int                    `json:"changes_more"`     // that are only counted
 }
 
 // WaitMean returns how long an eviction that is held back would have waited on average.

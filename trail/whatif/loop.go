@@ -77,7 +77,7 @@ func (r *Replay) countAvoidedLoop(l *trail.Loop, avoided, known bool) {
 			r.unknown[UnknownLoop]++
 		}
 	case avoided:
-		r.out.LoopsAvoided[string(l.Kind)]++
+		r.out.LoopsAvoided[l.Kind]++
 	}
 }
 

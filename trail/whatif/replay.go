@@ -46,7 +46,7 @@ func New(p Policy, h *History) *Replay {
 	return &Replay{
 		policy: p, history: h, env: trail.NewEnv(h.Rules), evacuations: map[trail.FactID]*evacuation{}, early: map[trail.FactID][]*attempt{}, vms: map[string]*vm{}, named: map[string]*vm{},
 		nodes: map[string]*node{}, unknown: unknowns{}, stayed: map[string]bool{},
-		out: Result{Name: p.String(), Policy: p, LoopsAvoided: map[string]int{}, Changes: []Change{}},
+		out: Result{Name: p.String(), Policy: p, LoopsAvoided: map[trail.LoopKind]int{}, Changes: []Change{}},
 	}
 }
 
