@@ -123,9 +123,13 @@ func (o operation) write(out *strings.Builder, errors map[string]string) {
 		for _, mediaType := range sortedKeys(r.Content) {
 			bodies = append(bodies, "`"+mediaType+"`: "+r.Content[mediaType].Schema.describe())
 		}
-		rows = append(rows, []string{status, strings.Join(bodies, "; "), codes(sortedKeys(r.Headers)), escapeMarkdown(r.Description)})
+		meaning := escapeMarkdown(r.Description)
+		if len(r.Headers) > 0 {
+			meaning += " Headers: " + codes(sortedKeys(r.Headers)) + "."
+		}
+		rows = append(rows, []string{status, strings.Join(bodies, "; "), meaning})
 	}
-	writeTable(out, []string{"Status", "Body", "Headers", "Meaning"}, rows)
+	writeTable(out, []string{"Status", "Body", "Meaning"}, rows)
 	if len(failures) > 0 {
 		_, _ = fmt.Fprintf(out, "\n[Errors](#errors): %s.\n", strings.Join(failures, ", "))
 	}
