@@ -73,22 +73,22 @@ func writeCommand(out *strings.Builder, cmd *cobra.Command) {
 
 // writeFlags writes a table of flags, without --help. A default that is nothing is left out, as help does.
 func writeFlags(out *strings.Builder, flags *pflag.FlagSet) {
-	header := "\n| Flag | Default | Meaning |\n|---|---|---|\n"
+	header := "\n| Flag | Meaning |\n|---|---|\n"
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
 		value, usage := pflag.UnquoteUsage(f)
-		name, initial := strings.TrimSpace("--"+f.Name+" "+value), ""
+		name, meaning := strings.TrimSpace("--"+f.Name+" "+value), escapeMarkdown(usage)
 		if f.Shorthand != "" {
 			name = "-" + f.Shorthand + ", " + name
 		}
 		switch f.DefValue {
 		case "", "false", "0", "0s", "[]":
 		default:
-			initial = "`" + f.DefValue + "`"
+			meaning += " (default `" + f.DefValue + "`)"
 		}
-		_, _ = fmt.Fprintf(out, "%s| `%s` | %s | %s |\n", header, name, initial, escapeMarkdown(usage))
+		_, _ = fmt.Fprintf(out, "%s| `%s` | %s |\n", header, name, meaning)
 		header = ""
 	})
 }

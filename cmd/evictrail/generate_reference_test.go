@@ -44,6 +44,6 @@ func TestReferenceNamesEverything(t *testing.T) {
 	for _, s := range exitStatuses {
 		require.Contains(t, text, fmt.Sprintf("| %d | %s |", s.status, s.meaning))
 	}
-	require.Contains(t, text, "| `-o, --output format` | `text` |")
+	require.Contains(t, text, "| `-o, --output format` | format: text or json (default `text`) |")
 	require.NotContains(t, text, "| `--help`")
 }

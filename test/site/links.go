@@ -43,7 +43,7 @@ func (s *site) checkLink(d *document, destination string) string {
 		return "expected a path relative to the file"
 	}
 	name := d.resolve(u)
-	target, made := s.documents[name], s.documents[path.Join(name, "README.md")]
+	target, index := s.documents[name], s.documents[path.Join(name, "README.md")]
 	info, err := fs.Stat(s.files, name)
 	switch {
 	case target != nil && target.Path != target.Source && d.Path == d.Source:
@@ -51,7 +51,7 @@ func (s *site) checkLink(d *document, destination string) string {
 	case target == nil && err != nil:
 		return "there is no " + name
 	case target == nil && info.IsDir():
-		target = made
+		target = index
 	}
 	switch {
 	case u.Fragment == "" || target != nil && target.hasAnchor(u.Fragment):

@@ -101,13 +101,16 @@ func (o operation) write(out *strings.Builder, errors map[string]string) {
 	_, _ = fmt.Fprintf(out, "\n%s. %s\n", escapeMarkdown(o.Summary), escapeMarkdown(o.Description))
 	var rows [][]string
 	for _, p := range o.Parameters {
-		in := p.In
-		if p.Required {
-			in += ", required"
+		name := "`" + p.Name + "`"
+		if p.In != "query" {
+			name += " (" + p.In + ")"
 		}
-		rows = append(rows, []string{"`" + p.Name + "`", in, p.Schema.describe(), escapeMarkdown(p.Description)})
+		if p.Required {
+			name += ", required"
+		}
+		rows = append(rows, []string{name, p.Schema.describe(), escapeMarkdown(p.Description)})
 	}
-	writeTable(out, []string{"Parameter", "In", "Values", "Meaning"}, rows)
+	writeTable(out, []string{"Parameter", "Values", "Meaning"}, rows)
 	if len(o.RequestBody.Content) > 0 {
 		_, _ = fmt.Fprintf(out, "\nBody (%s): %s\n", codes(sortedKeys(o.RequestBody.Content)), escapeMarkdown(o.RequestBody.Description))
 	}
