@@ -85,7 +85,7 @@ func renderViews(files fs.FS) (string, error) {
 	}
 	rows := map[string][][]string{}
 	for _, c := range columns {
-		rows[c.View] = append(rows[c.View], []string{"`" + c.Name + "`", c.Type, escapeMarkdown(c.About)})
+		rows[c.View] = append(rows[c.View], []string{"`" + c.Name + "` " + c.Type, escapeMarkdown(c.About)})
 	}
 	var out strings.Builder
 	out.WriteString("# SQL views\n\nThe views of schema `evictrail_v1`. Columns are only added; [sql.md](sql.md) says how to ask.\n")
@@ -98,7 +98,7 @@ func renderViews(files fs.FS) (string, error) {
 			return "", fmt.Errorf("%s: expected a view of evictrail_v1 with a comment, and its columns in api/columns.json", script.Name)
 		}
 		_, _ = fmt.Fprintf(&out, "\n## %s\n\n%s\n", comment[1], escapeMarkdown(strings.ReplaceAll(comment[2], "''", "'")))
-		writeTable(&out, []string{"Column", "Type", "Meaning"}, rows[comment[1]])
+		writeTable(&out, []string{"Column", "Meaning"}, rows[comment[1]])
 	}
 	return out.String(), nil
 }

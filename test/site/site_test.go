@@ -215,7 +215,7 @@ func TestReferencesNameEverything(t *testing.T) {
 	require.Greater(t, len(columns), 200)
 	for _, c := range columns {
 		require.True(t, onViews[c.View], c.View)
-		require.Contains(t, string(s.pages[viewsPath].source), "| `"+c.Name+"` | "+c.Type+" | "+escapeMarkdown(c.About)+" |")
+		require.Contains(t, string(s.pages[viewsPath].source), "| `"+c.Name+"` "+c.Type+" | "+escapeMarkdown(c.About)+" |")
 	}
 	text, err = os.ReadFile(filepath.Join(build.Root(), openAPIPath))
 	require.NoError(t, err)
