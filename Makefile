@@ -153,6 +153,11 @@ lint-install:
 generate: postgres ## Write the generated files (some are made of a database with the current schema)
 	$(GO) generate ./...
 
+.PHONY: site
+site: ## Build the documentation site into bin/site
+	rm -rf $(BIN)/site
+	cd test && $(GO) run ./site -out $(BIN)/site
+
 .PHONY: kustomize
 kustomize: ## Render deploy/kustomize from deploy/chart, and the goldens of its tests
 	cd test && $(GO) test ./install -run '^Test(Goldens|Kustomize)$$' -update

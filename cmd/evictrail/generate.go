@@ -20,7 +20,7 @@ func newGenerate() *cobra.Command {
 		Use: "generate", Short: "Write the files that evictrail needs around it", GroupID: "keep", Args: asUsage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, sub := range []*cobra.Command{newGenerateManifests(), newGenerateAlerts(), newGenerateDashboards()} {
+	for _, sub := range []*cobra.Command{newGenerateManifests(), newGenerateAlerts(), newGenerateDashboards(), newGenerateReference()} {
 		sub.Flags().SetNormalizeFunc(oldNames)
 		cmd.AddCommand(sub)
 	}

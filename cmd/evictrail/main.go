@@ -26,6 +26,17 @@ const (
 	exitNotFound = 3
 )
 
+// exitStatuses describes them to people.
+var exitStatuses = []struct {
+	status  int
+	meaning string
+}{
+	{exitFound, "Done. Of a question: there is an answer."},
+	{exitError, "Something failed; standard error says what, and what to do."},
+	{exitUsage, "The command line cannot be run: an unknown command or flag, or a value that is refused."},
+	{exitNotFound, "There is nothing to show: no row, or a VM, node or cluster that is not known."},
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := executeCommand(ctx, normalizeArguments(os.Args), os.Stdout, os.Stderr)
