@@ -26,6 +26,7 @@
 //   - loop.go and thresholds.go (what a loop is), timeline.go, moment.go (time), cluster.go (everything at once)
 //   - what of a history is left alone, and what of it must be known to go on: open.go (until when a row is open), settled.go
 //   - what holds when: env.go, policy.go (settings in force, and their fingerprints), semantics.go (which rules follow from versions)
+//   - what values are called: labels.go (the table), label.go
 //   - what is said: sentence.go, evacuation_story.go and whynode.go (why), whynot.go and standing.go (why not), advice.go (what to do), wording.go
 //
 // Below, package tracker makes facts of what was seen, package fold keeps rows up to date, package whatif replays what was derived under policies that were not in

@@ -387,35 +387,86 @@ var foundLabels = labels[FoundKind]{
 	{FoundMigration, "migration", "A migration, by its name or UID."},
 }
 
-// The label of each value.
-
+// Label returns the label of the requester class.
 func (c RequesterClass) Label() Label { return requesterLabels.of(c) }
-func (a RequestAnswer) Label() Label  { return answerLabels.of(a) }
-func (e Effect) Label() Label         { return effectLabels.of(e) }
-func (c Confidence) Label() Label     { return confidenceLabels.of(c) }
-func (t Trigger) Label() Label        { return triggerLabels.of(t) }
-func (o Outcome) Label() Label        { return outcomeLabels.of(o) }
-func (r WaitReason) Label() Label     { return waitLabels.of(r) }
-func (c FailureClass) Label() Label   { return failureClassLabels.of(c) }
-func (r FailureReason) Label() Label  { return failureReasonLabels.of(r) }
-func (n Need) Label() Label           { return needLabels.of(n) }
-func (b Benefit) Label() Label        { return benefitLabels.of(b) }
-func (l Likelihood) Label() Label     { return likelihoodLabels.of(l) }
-func (e Ending) Label() Label         { return endingLabels.of(e) }
-func (l Layer) Label() Label          { return layerLabels.of(l) }
-func (v Verdict) Label() Label        { return verdictLabels.of(v) }
-func (k LoopKind) Label() Label       { return loopKindLabels.of(k) }
-func (p LoopPath) Label() Label       { return loopPathLabels.of(p) }
-func (e LoopEnd) Label() Label        { return loopEndLabels.of(e) }
-func (o DrainOutcome) Label() Label   { return drainOutcomeLabels.of(o) }
-func (b Blocker) Label() Label        { return blockerLabels.of(b) }
-func (c OutageCause) Label() Label    { return outageCauseLabels.of(c) }
-func (e OutageEnd) Label() Label      { return outageEndLabels.of(e) }
-func (k ObstacleKind) Label() Label   { return obstacleLabels.of(k) }
-func (l LoadLack) Label() Label       { return lackLabels.of(l) }
-func (s RecorderState) Label() Label  { return recorderLabels.of(s) }
-func (c Clock) Label() Label          { return clockLabels.of(c) }
-func (k FoundKind) Label() Label      { return foundLabels.of(k) }
+
+// Label returns the label of the answer.
+func (a RequestAnswer) Label() Label { return answerLabels.of(a) }
+
+// Label returns the label of the effect.
+func (e Effect) Label() Label { return effectLabels.of(e) }
+
+// Label returns the label of the confidence.
+func (c Confidence) Label() Label { return confidenceLabels.of(c) }
+
+// Label returns the label of the trigger.
+func (t Trigger) Label() Label { return triggerLabels.of(t) }
+
+// Label returns the label of the outcome.
+func (o Outcome) Label() Label { return outcomeLabels.of(o) }
+
+// Label returns the label of the reason.
+func (r WaitReason) Label() Label { return waitLabels.of(r) }
+
+// Label returns the label of the failure class.
+func (c FailureClass) Label() Label { return failureClassLabels.of(c) }
+
+// Label returns the label of the failure reason.
+func (r FailureReason) Label() Label { return failureReasonLabels.of(r) }
+
+// Label returns the label of the verdict.
+func (n Need) Label() Label { return needLabels.of(n) }
+
+// Label returns the label of the verdict.
+func (b Benefit) Label() Label { return benefitLabels.of(b) }
+
+// Label returns the label of the likelihood.
+func (l Likelihood) Label() Label { return likelihoodLabels.of(l) }
+
+// Label returns the label of the ending.
+func (e Ending) Label() Label { return endingLabels.of(e) }
+
+// Label returns the label of the layer.
+func (l Layer) Label() Label { return layerLabels.of(l) }
+
+// Label returns the label of the verdict.
+func (v Verdict) Label() Label { return verdictLabels.of(v) }
+
+// Label returns the label of the kind.
+func (k LoopKind) Label() Label { return loopKindLabels.of(k) }
+
+// Label returns the label of the path.
+func (p LoopPath) Label() Label { return loopPathLabels.of(p) }
+
+// Label returns the label of the end.
+func (e LoopEnd) Label() Label { return loopEndLabels.of(e) }
+
+// Label returns the label of the outcome.
+func (o DrainOutcome) Label() Label { return drainOutcomeLabels.of(o) }
+
+// Label returns the label of the blocker.
+func (b Blocker) Label() Label { return blockerLabels.of(b) }
+
+// Label returns the label of the cause.
+func (c OutageCause) Label() Label { return outageCauseLabels.of(c) }
+
+// Label returns the label of the end.
+func (e OutageEnd) Label() Label { return outageEndLabels.of(e) }
+
+// Label returns the label of the kind.
+func (k ObstacleKind) Label() Label { return obstacleLabels.of(k) }
+
+// Label returns the label of the cause.
+func (l LoadLack) Label() Label { return lackLabels.of(l) }
+
+// Label returns the label of the state.
+func (s RecorderState) Label() Label { return recorderLabels.of(s) }
+
+// Label returns the label of the clock.
+func (c Clock) Label() Label { return clockLabels.of(c) }
+
+// Label returns the label of the kind.
+func (k FoundKind) Label() Label { return foundLabels.of(k) }
 
 // LabelPhase returns the label of a phase of a migration.
 func LabelPhase(phase string) Label { return phaseLabels.of(phase) }
