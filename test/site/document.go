@@ -25,8 +25,9 @@ type document struct {
 	links    []link
 	hidden   []mistake // raw HTML, which no reader would see
 
-	source []byte
-	root   ast.Node
+	source   []byte
+	root     ast.Node
+	comments []ast.Node // are for who edits the source, not for readers
 }
 
 // section is a heading with what stands below it up to the next one.
@@ -78,6 +79,9 @@ func parseDocument(name, made string, source []byte) *document {
 		}
 		return ast.WalkContinue, nil
 	})
+	for _, n := range d.comments {
+		n.Parent().RemoveChild(n.Parent(), n)
+	}
 	for i := range d.Sections {
 		d.Sections[i].text = strings.Join(strings.Fields(d.Sections[i].text), " ")
 	}
@@ -138,7 +142,9 @@ func (d *document) addLink(n ast.Node) {
 }
 
 func (d *document) addHTML(n ast.Node, text string) {
-	if !strings.HasPrefix(strings.TrimSpace(text), "<!--") {
+	if strings.HasPrefix(strings.TrimSpace(text), "<!--") {
+		d.comments = append(d.comments, n)
+	} else {
 		d.hidden = append(d.hidden, mistake{d.Path, d.line(n), fmt.Sprintf("%s is HTML, which is not shown: write it as code", strings.TrimSpace(text))})
 	}
 }
