@@ -295,7 +295,7 @@ func TestRecordCommand(t *testing.T) {
 	code, out, stderr := runCommand(t, "record", dir, "--kubeconfig", kubeconfig, "--for", "3s", "--descheduler-metrics-url", cluster.URL+recording.ScrapePath,
 		"--descheduler-policy", recordingDir("k-blocked-slot")+"/descheduler-policy.yaml")
 	require.Equal(t, exitFound, code, stderr)
-	require.Regexp(t, `^recorded \d+ lines about \d+ objects, 1 scrapes, the descheduler's policy, [0-9.]+ KiB in 3s into `, out)
+	require.Regexp(t, `^recorded \d+ lines about \d+ objects, 1 scrapes, the descheduler's policy, [0-9.]+ KiB in \d+s into `, out)
 	require.Contains(t, out, "evictrail play "+dir)
 	info, err := os.Stat(filepath.Join(dir, "trace.jsonl.gz"))
 	require.NoError(t, err)
