@@ -57,7 +57,7 @@ func newPipelinePanel() cog.Builder[dashboard.Panel] {
 		computeP99(metrics.CommitLagSeconds),
 		computeP99(metrics.HTTPRequestDurationSeconds),
 	)
-	return newTablePanel("The way of a fact", "The five steps in the order of the data. Rate: watches begun anew, facts made, facts by which the spool grows, facts stored, requests answered, each a second. Errors: what went wrong there, a second. "+
+	return newTablePanel("The way of a fact", "The five steps in the order of the data. Rate: watches restarted, facts made, facts by which the spool grows, facts stored, requests answered, each a second. Errors: what went wrong there, a second. "+
 		"Lag: the longest silence of a watch, the time that the queue stands for, the age of what is spooled, and the 99th percentile of the time to commit and of answers. A lag is missing where nothing waits.").
 		Datasource(prometheusSource()).Unit(units.NoUnit).
 		WithTarget(rowsOf("A", rates)).WithTarget(rowsOf("B", errors)).WithTarget(rowsOf("C", lags)).
@@ -88,7 +88,7 @@ func inSteps(exprs ...string) string {
 	return out
 }
 
-// colourColumn is a column of a table whose background tells how well it is.
+// colourColumn is a column of a table whose background shows how well it is.
 func colourColumn(unit string, t *dashboard.ThresholdsConfigBuilder) []dashboard.DynamicConfigValue {
 	return append(styleNumber(unit, 2, t), dashboard.DynamicConfigValue{Id: "custom.cellOptions", Value: map[string]any{"type": "color-background", "mode": "basic"}},
 		dashboard.DynamicConfigValue{Id: "color", Value: map[string]any{"mode": "thresholds"}})

@@ -141,7 +141,7 @@ const ofFailures = ofCluster + `
   AND outcome = 'failed'
   AND $__timeFilter(created_at)`
 
-// Which failures are the most frequent is told by the sample, how many there are of each is counted.
+// Which failures are the most frequent is estimated from the sample, how many there are of each is counted.
 var failureTableSQL = `
 WITH ` + sampleOf("failure_class, failure_reason, source_node, target_node", ofFailures) + `, most AS MATERIALIZED (
   SELECT failure_class, failure_reason, source_node, target_node
@@ -241,6 +241,6 @@ ORDER BY finished_at DESC
 LIMIT 100`
 
 func newLostVMsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Guests lost in migration", "Migrations that failed after the guest had left its source (post-copy), or lost it at the hand-over: its memory is gone, it has to be started anew.").
+	return newTablePanel("Guests lost in migration", "Migrations that failed after the guest had left its source (post-copy), or lost it at the hand-over: its memory is gone, it has to be started again.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, lostVMsSQL)).OverrideByName("text", wrapColumn(380)).Height(7)
 }

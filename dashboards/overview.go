@@ -115,7 +115,7 @@ const causeOfTrigger = `CASE
     ELSE '` + causeUnknown + `'
   END`
 
-// ofCauses chooses migrations by their cause. Which causes are chosen is known before any row is read, and Postgres has counted the triggers: of what a CASE gives
+// ofCauses chooses migrations by their cause. Which causes are chosen is known before any row is read, and Postgres has counted the triggers: of what a CASE returns
 // it expects so few that it compares each migration with each request.
 const ofCauses = `(
     ` + byDescheduler + ` AND '` + causeDescheduler + `' ` + amongCauses + `
@@ -401,7 +401,7 @@ GROUP BY node
 ORDER BY node
 LIMIT 2000`
 
-// Which pairs of nodes have the most moves is told by the sample, how many each has is counted.
+// Which pairs of nodes have the most moves is estimated from the sample, how many each has is counted.
 var graphEdgesSQL = `
 WITH ` + sampleOf("source_node, target_node", ofMoves) + `, most AS MATERIALIZED (
   SELECT source_node, target_node
@@ -494,7 +494,7 @@ ORDER BY opened_at DESC
 LIMIT 100`
 
 func newGapListPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Gaps in the record", "When a source could not be seen. What happened meanwhile was rebuilt where an object still told it; what nobody told is not here.").
+	return newTablePanel("Gaps in the record", "When a source could not be seen. What happened meanwhile was rebuilt where an object still showed it; what no object showed is not here.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, gapsSQL)).OverrideByName("lasted", setColumnUnit(units.Seconds)).
 		Span(12).Height(7)
 }

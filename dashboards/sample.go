@@ -3,7 +3,7 @@ package dashboards
 import "fmt"
 
 // A range of months of a large cluster has more migrations than can be read while somebody waits. Panels that go through all of them ask for a sample then, which
-// an index holds (schema migration 023): of what was found in the sample they tell how often it is in the whole (docs/adr/0029).
+// an index holds (schema migration 023): of what was found in the sample they estimate how often it is in the whole (docs/adr/0029).
 const (
 	sampleShare = 32  // one in so many migrations is in the sample
 	guestShare  = 64  // one in so many guests is in that of guests
@@ -16,13 +16,13 @@ var (
 	ofSampledGuest = fmt.Sprintf("hashtext(vmi_uid) & %d = 0", guestShare-1)
 )
 
-// Whether the sample is told of, where a common table sample has it, or all migrations: one of them is read, the other one left out.
+// Whether the sample is used, where a common table sample has it, or all migrations: one of them is read, the other one left out.
 var (
 	fromSample = fmt.Sprintf("(SELECT n FROM size) >= %d", sampleLeast)
 	fromAll    = fmt.Sprintf("(SELECT n FROM size) < %d", sampleLeast)
 )
 
-// What panels say that tell of a sample: all that they show, or which of the many there are.
+// What panels say that show a sample: all that they show, or which of the many there are.
 var (
 	estimates     = fmt.Sprintf("Where there are more than some %d,000 migrations the numbers are estimates, from one in %d of them.", sampleShare*sampleLeast/1000, sampleShare)
 	foundBySample = fmt.Sprintf("Where there are more than some %d,000 migrations, those that are frequent are found by one in %d of them, and then counted.",

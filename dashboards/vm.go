@@ -118,7 +118,7 @@ ORDER BY at DESC
 LIMIT 500`
 
 func newStoryPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Its story, the newest line first", "One line for each thing that matters, with the fact that it tells of. Seen late: read from a list afterwards, not seen when it happened.").
+	return newTablePanel("Its story, the newest line first", "One line for each thing that matters, with the fact that it is about. Seen late: read from a list afterwards, not seen when it happened.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, storySQL)).OverrideByName("sentence", wrapColumn(760)).Height(10)
 }
 

@@ -130,7 +130,7 @@ var ownMetrics = []Metric{
 	{Name: WatchRestartsTotal, Type: Counter, Labels: []string{LabelResource, LabelReason}, Help: "How often a watch started again, by cause."},
 	{Name: WatchSynced, Type: Gauge, Labels: []string{LabelResource}, Help: "Whether the first list of a watch was taken."},
 	{Name: WatchRelistRecoveredTotal, Type: Counter, Labels: []string{LabelKind}, Help: "Facts that were not seen when they happened, and were rebuilt from what the objects still say."},
-	{Name: WatchRelistUnrecoverableTotal, Type: Counter, Labels: []string{LabelKind}, Help: "Objects that went while nobody watched, so that nothing tells what became of them."},
+	{Name: WatchRelistUnrecoverableTotal, Type: Counter, Labels: []string{LabelKind}, Help: "Objects that went while nobody watched, so that nothing shows what became of them."},
 	{Name: DisplacedEventsTotal, Type: Counter, Help: "Kubernetes Events that were recorded without their VM, because too many waited for migrations that were not seen."},
 	{Name: TrackedObjects, Type: Gauge, Labels: []string{LabelKind}, Help: "Objects that the tracker remembers, by kind."},
 	{Name: Leader, Type: Gauge, Help: "Whether this replica derives what facts mean."},

@@ -104,7 +104,7 @@ func (q *queryFlags) parseFlags(now time.Time) error {
 	return err
 }
 
-// parseTime reads the time that a flag says; empty gives zero.
+// parseTime reads the time that a flag says; empty means zero.
 func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	t, err := trail.ParseTime(text, now)
 	if err != nil {
@@ -121,7 +121,7 @@ func newList(l list) *cobra.Command {
 		Long: short + `.
 
 The newest rows are shown, oldest first. The columns are those of the view evictrail_v1.` + l.view.Name + `; a table shows the
-most telling ones, -o json and -o csv all. They come from the database, or with --server from an evictrail that serves it: the answer is
+most important ones, -o json and -o csv all. They come from the database, or with --server from an evictrail that serves it: the answer is
 the same. ` + l.statusOfNothing(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := q.parseFlags(time.Now()); err != nil {
@@ -167,7 +167,7 @@ func (l list) printRows(ctx context.Context, s reader, q *queryFlags, out, notes
 		return l.explainNothing(ctx, s, q, len(page.Rows), unseen, out)
 	}
 	query := q.query
-	query.First = q.output == "table" // whose rows tell how often they were repeated
+	query.First = q.output == "table" // whose rows say how often they were repeated
 	t, err := s.ListText(ctx, l.view, query)
 	if err != nil {
 		return err

@@ -159,7 +159,7 @@ func (p *plugin) findCooldownEnd(vm string, now time.Time) time.Time {
 	return last.to.Add(min(effective, p.cap))
 }
 
-// wish is that the descheduler wants a VM to leave a node: it asked, or its counter tells that it was kept from it.
+// wish is that the descheduler wants a VM to leave a node: it asked, or its counter shows that it was kept from it.
 type wish struct {
 	at       time.Time
 	vm, node string
@@ -354,7 +354,7 @@ func TestWhatIfInEveryForm(t *testing.T) {
 	for _, want := range []string{
 		"Recorded of b-dual-retry-loop-v1.8 from 2026-11-14", "8 evictions of the descheduler, 8 evacuations, 13 migrations (5 failed, 8 moves), 1 loops.",
 		"The descheduler had no cooldown, 2 at a time from a node, 5 at a time in total.", "POLICY", "node-limit=1 ", "try-once ",
-		"KubeVirt would have given up moving demo/vm-d away from worker-1", "Loops avoided: 1 dual_retry.", "Taken for granted:", "What the history cannot tell:",
+		"KubeVirt would have given up moving demo/vm-d away from worker-1", "Loops avoided: 1 dual_retry.", "Taken for granted:", "What the history does not show:",
 	} {
 		require.Contains(t, out, want)
 	}
