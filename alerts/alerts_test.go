@@ -37,12 +37,12 @@ func TestLintRefuses(t *testing.T) {
 		{"a long summary", func(w, _, _ *alerts.Rule) { w.Annotations["summary"] = strings.Repeat("x", 90) }, "its summary has 90 characters"},
 		{"no summary", func(w, _, _ *alerts.Rule) { delete(w.Annotations, "summary") }, "its summary has 0 characters"},
 		{"a summary that is a sentence", func(w, _, _ *alerts.Rule) { w.Annotations["summary"] = "It is." }, "without a period"},
-		{"a description without a number", func(w, _, _ *alerts.Rule) { w.Annotations["description"] = "It is." }, "tells no number"},
+		{"a description without a number", func(w, _, _ *alerts.Rule) { w.Annotations["description"] = "It is." }, "has no number"},
 		{"no page", func(w, _, _ *alerts.Rule) { w.Annotations["runbook_url"] = "https://wiki.example" }, "it has no page"},
 		{"no dashboard", func(w, _, _ *alerts.Rule) { w.Annotations["dashboard_url"] = "/d/other" }, "it points to no dashboard"},
-		{"a dashboard that is not told the VM", func(w, _, _ *alerts.Rule) {
+		{"a dashboard that gets no VM", func(w, _, _ *alerts.Rule) {
 			w.Annotations["dashboard_url"] = strings.ReplaceAll(w.Annotations["dashboard_url"], "var-vmi=", "vmi=")
-		}, "its dashboard is not told the vmi"},
+		}, "its dashboard gets no vmi"},
 		{"a duration of zero", func(w, _, _ *alerts.Rule) { w.For = "0m" }, "left out where 0"},
 		{"one that comes and goes", func(w, _, _ *alerts.Rule) { w.For, w.KeepFiringFor = "", "" }, "it needs a keep_firing_for"},
 		{"another's name", func(w, _, _ *alerts.Rule) { w.Alert = "VMStuck" }, "its name must begin with Evictrail"},

@@ -93,7 +93,7 @@ func newClockSkewAlert() alert {
 		name: "EvictrailClockSkew", severity: Warning, of: of, wait: "10m", board: boardCollector,
 		expr:    maxBy(of, "abs("+metrics.ClockSkewSeconds+")") + " > 2",
 		summary: "Clock differs from " + insertLabel(metrics.LabelPeer) + " by " + theTime,
-		description: "evictrail's clock and that of " + insertLabel(metrics.LabelPeer) + " are " + theTime + " apart. Times of the cluster are told in whole seconds; " +
+		description: "evictrail's clock and that of " + insertLabel(metrics.LabelPeer) + " are " + theTime + " apart. Times of the cluster are recorded in whole seconds; " +
 			"beyond that the order of what two sides did becomes a guess.",
 	}
 }

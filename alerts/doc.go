@@ -1,6 +1,6 @@
 // Package alerts holds the recording rules, the alerts and the inhibition rules that Prometheus and Alertmanager get. In go
 // an address or two (Options), out come groups of rules (Groups), YAML of them (PrometheusRule, RulesFile) and inhibition
-// rules (InhibitRules). It asks nobody and runs nothing; "evictrail generate alerts" prints what it gives.
+// rules (InhibitRules). It makes no requests and runs nothing; "evictrail generate alerts" prints what it returns.
 //
 // One file for each group, named by its noun: read loops.go first, then promql.go for how expressions are put together and
 // lint.go for what every alert must have. Names of metrics come from package metrics, values of labels from package trail.

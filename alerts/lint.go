@@ -84,7 +84,7 @@ func (r Rule) lintTexts() []string {
 	shown := action.ReplaceAllString(summary, "12345678")
 	require(len(shown) > 0 && len(shown) < summaryLimit, "its summary has %d characters: expected fewer than %d", len(shown), summaryLimit)
 	require(!strings.ContainsAny(summary, "\n") && !strings.HasSuffix(summary, "."), "its summary must be one line without a period")
-	require(strings.Contains(description, "{{"), "its description tells no number and no name")
+	require(strings.Contains(description, "{{"), "its description has no number and no name")
 	require(strings.HasSuffix(description, "."), "its description must be sentences")
 	require(strings.HasSuffix(r.Annotations[annotationRunbook], "/"+r.Alert+".md"), "it has no page")
 
@@ -92,7 +92,7 @@ func (r Rule) lintTexts() []string {
 	require(strings.Contains(dashboard, "/d/evictrail-") && strings.HasSuffix(dashboard, "from=now-6h&to=now"), "it points to no dashboard")
 	for _, use := range ofSeries.FindAllStringSubmatch(summary+description, -1) {
 		if label := use[1]; slices.Contains([]string{metrics.LabelNode, metrics.LabelNamespace, metrics.LabelVMI}, label) {
-			require(hasVariable(dashboard, label), "its dashboard is not told the %s", label)
+			require(hasVariable(dashboard, label), "its dashboard gets no %s", label)
 		}
 	}
 	require((r.Labels[metrics.LabelNamespace] != "") != hasVariable(dashboard, metrics.LabelNamespace), "its namespace must be that of its VM or else evictrail's")

@@ -75,7 +75,7 @@ func newPostCopyIrrecoverableAlert() alert {
 		expr:    sumBy(perNode, increaseOf(metrics.PostCopyFailuresTotal, "15m")) + " > 0",
 		summary: "A VM was lost in post-copy migration from " + theNode,
 		description: "In the last 15 minutes {{ $value | printf \"%.0f\" }} migration(s) from " + theNode + " failed after the guest had begun to run on the target. Its memory is " +
-			"gone: the VM has crashed, starts anew if its run strategy says so, and may need a check of its file systems.",
+			"gone: the VM has crashed, starts again if its run strategy says so, and may need a check of its file systems.",
 	}
 }
 

@@ -37,7 +37,7 @@ func buildMissedExpr(window string) string {
 }
 
 // newObjectiveAlerts burn their budget fast, over an hour and five minutes, or slowly, over six hours and thirty minutes; what would use it up only in a month is
-// an info. VMs are few: one or two that are late are half of a small drain, and tell nothing of the rest.
+// an info. VMs are few: one or two that are late are half of a small drain, and say nothing about the rest.
 func newObjectiveAlerts(o Options) []alert {
 	burn := func(long, short, factor string) string {
 		limit := " > " + o.formatBudget()

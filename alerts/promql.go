@@ -8,7 +8,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// The labels that a scrape adds. Series of several clusters in one Prometheus are told apart by cluster, if they carry it:
+// The labels that a scrape adds. Series of several clusters in one Prometheus are distinguished by cluster, if they carry it:
 // every expression keeps it, and where it is missing nothing changes.
 const (
 	labelCluster  = "cluster"
@@ -18,7 +18,7 @@ const (
 	labelLe       = "le"
 )
 
-// The labels by which series are joined and alerts told apart, beside the cluster.
+// The labels by which series are joined and alerts distinguished, in addition to the cluster.
 var (
 	perCluster   []string
 	perNode      = []string{metrics.LabelNode}
@@ -77,7 +77,7 @@ func excludeLabel[T ~string](label string, value T) string {
 	return label + "!=" + strconv.Quote(string(value))
 }
 
-// maxBy returns the highest value for each set of the labels. Replicas tell the same of the cluster, so this takes one of them.
+// maxBy returns the highest value for each set of the labels. Replicas report the same about the cluster, so this takes one of them.
 func maxBy(of []string, expr string) string { return "max" + groupBy(of) + " (" + expr + ")" }
 
 func minBy(of []string, expr string) string { return "min" + groupBy(of) + " (" + expr + ")" }

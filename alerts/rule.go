@@ -16,7 +16,7 @@ type Options struct {
 	Job          string // of the scrape: the value of label job of evictrail's own series
 	Namespace    string // in which evictrail runs: what alerts that are about no VM carry as their namespace
 	RunbookURL   string // what "/<alert>.md" follows
-	DashboardURL string // what "/d/<dashboard>" follows; empty gives paths, for which a reader adds Grafana's address
+	DashboardURL string // what "/d/<dashboard>" follows; empty makes paths, for which a reader adds Grafana's address
 
 	EvacuationTarget float64 // share of evacuations, in percent, that are to keep to their objective; from LowestTarget to HighestTarget
 }

@@ -13,14 +13,14 @@ import (
 type Access struct {
 	// Open lets everybody in who can reach us. It is for loopback, and where that was said aloud.
 	Open bool
-	// Tokens gives the bearer tokens that are accepted, as they are now; nil: none are.
+	// Tokens returns the bearer tokens that are accepted, as they are now; nil: none are.
 	Tokens func() ([]string, error)
 	// Clients are the common names and DNS names of client certificates that are accepted, once their CA is; none: all
 	// that the CA signed.
 	Clients []string
 	// Certificates reports whether client certificates are asked for at all.
 	Certificates bool
-	// Denied is told of each sender that is refused, and by which of the causes below; nil: nobody is.
+	// Denied is called for each sender that is refused, and by which of the causes below; nil: nobody is.
 	Denied func(cause string)
 }
 
@@ -83,7 +83,7 @@ func namesOf(c *x509.Certificate) []string {
 	return append([]string{c.Subject.CommonName}, c.DNSNames...)
 }
 
-// isAcceptedSecret compares a secret with each that is accepted, in a time that tells nothing of them.
+// isAcceptedSecret compares a secret with each that is accepted, in a time that reveals nothing about them.
 func (a Access) isAcceptedSecret(secret string) bool {
 	known, err := a.Tokens()
 	if secret == "" || err != nil {

@@ -20,7 +20,7 @@ var (
 
 // Audit is POST /audit: audit events from kube-apiservers and log forwarders.
 type Audit struct {
-	// Take reads and stores the events of a body. Its first result is sent as JSON; Refused tells that none of the body
+	// Take reads and stores the events of a body. Its first result is sent as JSON; Refused says that none of the body
 	// could be used.
 	Take   func(ctx context.Context, body io.Reader) (report any, refused bool, err error)
 	Access Access

@@ -24,7 +24,7 @@ import (
 	"github.com/evictrail/evictrail/api"
 )
 
-// taker reads a body and answers as told.
+// taker reads a body and answers as its fields say.
 type taker struct {
 	refused bool
 	err     error
@@ -84,7 +84,7 @@ func TestAuditAnswers(t *testing.T) {
 	}
 }
 
-// TestAuditFlood sends more than the rate allows: what is too much is told when to come again.
+// TestAuditFlood sends more than the rate allows: who sends too much is answered when to come again.
 func TestAuditFlood(t *testing.T) {
 	t.Parallel()
 	k := taker{}

@@ -40,7 +40,7 @@ type busyError struct {
 
 func (e *busyError) Error() string { return e.text }
 
-// retryCrowded is when to come again: places are given back within seconds.
+// retryCrowded is when to come again: places are released within seconds.
 const retryCrowded = time.Second
 
 // What all callers together, or this one, have used up.
@@ -61,7 +61,7 @@ const (
 	holdings
 )
 
-// holdMost says how many of these one caller may hold, and what they are told beyond.
+// holdMost says how many of these one caller may hold, and what the answer says beyond that.
 var holdMost = [holdings]struct {
 	most    int
 	refusal *busyError
@@ -71,7 +71,7 @@ var holdMost = [holdings]struct {
 	holdStream: {50, &busyError{http.StatusTooManyRequests, "too many pages of yours follow what is new: at most 50"}},
 }
 
-// busyProblem returns what a caller is told who was refused as too much is asked; nil where that is not why.
+// busyProblem returns the problem for a caller who was refused because too much is asked; nil for any other cause.
 func busyProblem(err error) *Problem {
 	busy, is := errors.AsType[*busyError](err)
 	if !is {
@@ -82,7 +82,7 @@ func busyProblem(err error) *Problem {
 	return p
 }
 
-// pageTurn is a turn that has visitors told, where they are refused, what happened and when to try again.
+// pageTurn is a turn that says to visitors who are refused what happened and when to try again.
 func pageTurn(t turn) web.Turn {
 	refusal := func(err error) error {
 		if p := busyProblem(err); p != nil {
@@ -229,7 +229,7 @@ func (c *crowd) enterQueue(s *share) error {
 	return nil
 }
 
-// displaceWaiter makes room for a question: the last one that waits of the caller who has most gives way, where that caller has more than this one would have.
+// displaceWaiter makes room for a question: the last one that waits of the caller who has most is refused, where that caller has more than this one would have.
 // So a few callers who fill the queue keep out nobody. It reports whether there is room now.
 func (c *crowd) displaceWaiter(s *share) bool {
 	last := -1
@@ -264,7 +264,7 @@ func (c *crowd) giveBack(s *share) {
 	c.admitWaiters()
 }
 
-// admitWaiters gives places that are free to those whose turn it is.
+// admitWaiters assigns free places to those whose turn it is.
 func (c *crowd) admitWaiters() {
 	for c.asking < readAtOnce {
 		next := -1
@@ -327,7 +327,7 @@ func (c *crowd) startSending(s *share, size int) (func(), error) {
 	}, nil
 }
 
-// acquireHolding takes one of what the caller whom the context names may hold. Done gives it back; it is nil with an error.
+// acquireHolding takes one of what the caller whom the context names may hold. Done releases it; it is nil with an error.
 func (c *crowd) acquireHolding(ctx context.Context, what holding) (done func(), err error) {
 	s, bound := c.shareOf(ctx), holdMost[what]
 	c.mu.Lock()

@@ -18,7 +18,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// heldReader answers lists when it is told to, with rows of so many bytes.
+// heldReader answers lists when it is released, with rows of so many bytes.
 type heldReader struct {
 	Reader
 
@@ -125,7 +125,7 @@ func TestOneCallerLeavesRoomForOthers(t *testing.T) {
 	})
 }
 
-// TestFewCallersDoNotFillTheQueue has four callers take all places: another one is asked all the same, and the last question of one of the four gives way. Where
+// TestFewCallersDoNotFillTheQueue has four callers take all places: another one is asked all the same, and the last question of one of the four is refused. Where
 // each has one question there is no room for one more.
 func TestFewCallersDoNotFillTheQueue(t *testing.T) {
 	t.Parallel()

@@ -1,4 +1,4 @@
-// Package api serves evictrail over HTTP: what people and programs ask, its health and its metrics, and what machines tell
+// Package api serves evictrail over HTTP: what people and programs ask, its health and its metrics, and what machines send
 // it, audit events and admission reviews. What it needs of the rest it takes as functions and interfaces, so that it imports
 // neither the store nor the collector.
 //

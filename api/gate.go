@@ -49,9 +49,9 @@ type Gate struct {
 	Cluster func() string
 	// Namespaces names those of which anything is recorded.
 	Namespaces func(ctx context.Context, cluster string) ([]string, error)
-	// Denied is told of each request that is refused, by which of the causes; nil: nobody is.
+	// Denied is called for each request that is refused, with one of the causes; may be nil.
 	Denied func(cause string)
-	// Failed is told why the cluster, or the database, could not be asked; nil: nobody is.
+	// Failed is called with the error when the cluster, or the database, could not be asked; may be nil.
 	Failed func(error)
 
 	hold     time.Duration // for which an admission may be relied on; zero: rightsHold
@@ -246,7 +246,7 @@ func (g *Gate) authenticateToken(ctx context.Context, q tokenQuestion) (User, bo
 	return g.Reviewer.Authenticate(ctx, q.token, nil)
 }
 
-var errNoCluster = errors.New("the cluster has not told its name yet")
+var errNoCluster = errors.New("the name of the cluster is not known yet")
 
 // scopeOf asks in which of the namespaces that are known a user may get VMs.
 func (g *Gate) scopeOf(ctx context.Context, user User, known bool) (trail.Scope, error) {
@@ -311,7 +311,7 @@ func tokenOf(r *http.Request) string {
 	return web.SignedIn(r)
 }
 
-// requireRight lets the handler answer those who may ask, and tells it who they are.
+// requireRight lets the handler answer those who may ask, and passes it who they are.
 func (g *Gate) requireRight(needs right, next func(http.ResponseWriter, *http.Request, caller)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Authorization, Cookie")

@@ -291,7 +291,7 @@ func TestWithoutAnAnswerNobodyIsLetIn(t *testing.T) {
 			require.Contains(t, said[len(said)-1], because)
 			time.Sleep(2 * time.Second)
 		}
-		refused("the cluster has not told its name yet")
+		refused("the name of the cluster is not known yet")
 		name = "prod"
 		f.err = away
 		refused("ask whose token it is: away")

@@ -111,7 +111,7 @@ func checkSize(rows, size int) error {
 	return tooLarge(int(int64(rows) * readBody / int64(size)))
 }
 
-// orTooLarge returns what a client is told of an error of a Reader.
+// orTooLarge returns what a client learns about an error of a Reader.
 func orTooLarge(err error) error {
 	if large, is := errors.AsType[*trail.TooLargeError](err); is {
 		return tooLarge(large.Rows)

@@ -78,7 +78,7 @@ func TestListFormats(t *testing.T) {
 	require.Equal(t, trail.Query{Namespace: "shop", VMI: "db-1", Limit: 2, MaxBytes: 10 << 20, Before: next}, asked)
 }
 
-// TestUnreadRowsAreRefused: where a Reader has stopped reading, the client is told how many rows would do.
+// TestUnreadRowsAreRefused: where a Reader has stopped reading, the answer says how many rows would do.
 func TestUnreadRowsAreRefused(t *testing.T) {
 	t.Parallel()
 	h := api.Server{Readers: api.ForAll(&fakeReader{

@@ -24,7 +24,7 @@ type Problem struct {
 	retry     time.Duration // after which the same request may be answered; 0: nothing is said
 }
 
-// The types of problems that programs may want to tell from others of their status.
+// The types of problems that programs may want to distinguish from others of their status.
 const (
 	ProblemUnknown  = "urn:evictrail:problem:unknown"          // 404: the VM or node was never seen
 	ProblemSeveral  = "urn:evictrail:problem:several-clusters" // 409: it was seen in several clusters

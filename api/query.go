@@ -86,7 +86,7 @@ func timeParams() []param[asked] {
 }
 
 func changesParam() param[asked] {
-	return param[asked]{name: "changes-since", about: "Only rows that came or changed then or later, whenever it was that they tell of: " + timeAbout + ". Go on with the header " + changesHeader + " of the answer before.", schema: newTextSchema(), example: "2026-11-21T00:45:00Z",
+	return param[asked]{name: "changes-since", about: "Only rows that came or changed then or later, whatever time they are about: " + timeAbout + ". Go on with the header " + changesHeader + " of the answer before.", schema: newTextSchema(), example: "2026-11-21T00:45:00Z",
 		read: readTime("changes-since", func(a *asked) *time.Time { return &a.ChangedSince }), write: func(a asked) string { return writeTime(a.ChangedSince) }}
 }
 

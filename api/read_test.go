@@ -21,7 +21,7 @@ import (
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
-// fakeReader answers as it is told, and nothing that it is not.
+// fakeReader answers what its fields say, and nothing else.
 type fakeReader struct {
 	listJSON func(context.Context, trail.View, trail.Query) (trail.Page[json.RawMessage], error)
 	listText func(context.Context, trail.View, trail.Query) (trail.Table, error)
@@ -100,7 +100,7 @@ func problemIn(t *testing.T, w *httptest.ResponseRecorder) api.Problem {
 	return p
 }
 
-// TestErrorsBecomeProblems tells clients the class of an error, and ourselves what it was.
+// TestErrorsBecomeProblems shows clients the class of an error, and logs what it was.
 func TestErrorsBecomeProblems(t *testing.T) {
 	t.Parallel()
 	secret := errors.New("ERROR: relation secrets (SQLSTATE 42P01)")
@@ -149,7 +149,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	require.Equal(t, "application/problem+json", header.Get("Content-Type"))
 }
 
-// TestSlowQuestionsEnd gives up after five seconds, also when the reader does not.
+// TestSlowQuestionsEnd stops after five seconds, also when the reader does not.
 func TestSlowQuestionsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -93,7 +93,7 @@ func TestOneCallerHoldsAShare(t *testing.T) {
 				close(goOn)
 				done.Wait()
 				require.Equal(t, http.StatusOK, <-other)
-				require.Equal(t, http.StatusOK, get("10.0.0.1").Code, "places were given back")
+				require.Equal(t, http.StatusOK, get("10.0.0.1").Code, "places were released")
 			})
 		})
 	}

@@ -18,20 +18,20 @@ type Server struct {
 	Admission *Admission
 	Site      *web.Site // the web page
 	Stream    *Stream
-	// Readers gives what answers the routes below /api/v1 to a caller who sees so much; nil: there are none.
+	// Readers returns what answers the routes below /api/v1 to a caller who sees so much; nil: there are none.
 	Readers func(trail.Scope) Reader
 	// Gate says who callers are, and what each may see; nil: everybody sees everything.
 	Gate *Gate
 	// Hosts are the names under which we are called; none: any.
 	Hosts []string
-	// Observe is told of each request that a route took; nil: nobody is. Route is its template.
+	// Observe is called for each request that a route took; may be nil. Route is its template.
 	Observe func(route, method string, status int, took time.Duration)
 	// Denied is called for each request that is refused before a route sees it, with the cause; nil: for none.
 	Denied func(cause string)
 	// Shed is called for each request that is not answered, or whose answer is cut, as too much is asked; nil: for none. The causes are Shed...,
 	// a caller is "user NAME" or "host PREFIX".
 	Shed func(cause, caller string)
-	// Failed is told of each error of Reader of which the client learns only that there was one; nil: nobody is.
+	// Failed is called with each error of Reader of which the client learns only that there was one; may be nil.
 	Failed func(error)
 }
 
@@ -109,7 +109,7 @@ func orPage(site *web.Site, problem http.Handler) http.Handler {
 
 func forPrograms(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
-// observeRequests tells Observe how each request went.
+// observeRequests reports to Observe how each request went.
 func (s Server) observeRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, seen := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK}

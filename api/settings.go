@@ -79,7 +79,7 @@ func deschedulerSchema() schema {
 		{"cooldown", withDescription(cooldown, "The cooldown of KubevirtMigrationAware, in seconds. Missing where that is not enabled.")},
 		{"limit_total", newCountSchema("Evictions in one cycle.")}, {"limit_per_node", newCountSchema("Evictions of one node in one cycle.")},
 		{"limit_per_namespace", newCountSchema("Evictions of one namespace in one cycle.")},
-		{"model", withDescription(newTextSchema(), "The behaviour that evictrail was told to assume.")},
+		{"model", withDescription(newTextSchema(), "The behaviour that evictrail was set to assume.")},
 	}), "The settings of the descheduler that decide evictions of VMs; a limit that is missing is not set. Missing where its policy was not seen.")
 }
 
@@ -111,7 +111,7 @@ func (s *reads) settingsRoute() route {
 // restsFields returns the fields of a trail.Rests.
 func restsFields() fields {
 	return fields{
-		{"since", newTimeSchema("When the first thing that it tells of began. Missing where it tells of as_of alone.")},
+		{"since", newTimeSchema("When the first thing that it describes began. Missing where it describes as_of alone.")},
 		{"policy", withDescription(newTextSchema(), "Fingerprint of the settings in force when that began; see /api/v1/settings. Missing where none were seen.")},
 		{"semantics", withDescription(newTextSchema(), "Which rules of KubeVirt and of the descheduler the answer follows, by the versions that were seen.")},
 	}

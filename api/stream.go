@@ -14,13 +14,13 @@ import (
 
 // Stream is GET /api/v1/stream: server-sent events that say that something has changed, so that a page can be fetched again.
 type Stream struct {
-	// Changes gives the times of what changed for a question within a time before now, as far as a caller may see it.
+	// Changes returns the times of what changed for a question within a time before now, as far as a caller may see it.
 	Changes func(ctx context.Context, scope trail.Scope, q trail.Query, within time.Duration) ([]time.Time, error)
 	// Done ends all streams when it is closed: nil never is.
 	Done <-chan struct{}
 }
 
-// StreamForAll is the Stream of who tells every caller of all changes, until done is closed.
+// StreamForAll is a Stream that announces all changes to every caller, until done is closed.
 func StreamForAll(from interface {
 	Changes(ctx context.Context, q trail.Query, within time.Duration) ([]time.Time, error)
 }, done <-chan struct{}) *Stream {
@@ -45,7 +45,7 @@ func (s Stream) buildRoute(c *crowd, gate *Gate) route {
 	return route{
 		method: http.MethodGet, path: "/api/v1/stream", tag: tagStream, id: "stream", short: "Hear of what is new",
 		about: "Server-sent events: one named changed, with the time by the database's clock, for each transaction that changed what the " +
-			"timeline tells of what is asked for. Ask a list with changes-since for the rows, or fetch a page again.",
+			"timeline announces changes of what is asked for. Ask a list with changes-since for the rows, or fetch a page again.",
 		params: describeParams(streamParams()), problems: readProblems,
 		answers: []answer{{http.StatusOK, "Events, until the client goes.", []string{headerCached}, []mediaTypeEntry{{"text/event-stream", newTextSchema(), nil}}}},
 		handler: s.newHandler(c, gate),

@@ -66,7 +66,7 @@ func (u *unread) acquirePlace(address string) bool {
 	return true
 }
 
-// releasePlace gives back the place, and what the body held.
+// releasePlace releases the place, and what the body held.
 func (u *unread) releasePlace(address string, body *unreadBody) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -138,8 +138,8 @@ var exampleWhatIf = WhatIfBody{Since: "7d", Policies: []string{"try-once", "base
 func whatIfSchema() schema {
 	s := newObjectSchema(nil, fields{
 		{"cluster", withDescription(newTextSchema(), "The cluster, where several are recorded.")},
-		{"namespace", withDescription(newTextSchema(), "Tell only of VMs of this namespace; the others are replayed, too.")},
-		{"node", withDescription(newTextSchema(), "Tell only of this node; the others are replayed, too.")},
+		{"namespace", withDescription(newTextSchema(), "Report only VMs of this namespace; the others are replayed, too.")},
+		{"node", withDescription(newTextSchema(), "Report only this node; the others are replayed, too.")},
 		{"since", withDescription(newTextSchema(), "From when on: "+timeAbout+". By default a week before until.")},
 		{"until", withDescription(newTextSchema(), "Until when. By default now or, where the cluster is not watched any more, when it was last seen.")},
 		{"policies", withDescription(listOf(newTextSchema()), "Each as words, such as base=5m cap=1h: "+strings.Join(whatif.Words(), ", ")+". What a policy leaves out is as it was recorded.")},
@@ -205,7 +205,7 @@ func whatIfAnswerSchema() schema {
 		{"stays_hot", newCountSchema("Of these: whose node the descheduler went on to relieve.")},
 		{"vms_staying", newCountSchema("How many VMs that are.")},
 		{"loops_avoided", schema{Type: types{"object"}, Description: "Numbers, by kind of loop."}},
-		{"unknown", withDescription(listOf(newObjectSchema([]string{"reason", "text", "count"}, fields{{"reason", newTextSchema()}, {"text", newTextSchema()}, {"count", newCountSchema("How often it came up.")}})), "What the history cannot tell, the most frequent first.")},
+		{"unknown", withDescription(listOf(newObjectSchema([]string{"reason", "text", "count"}, fields{{"reason", newTextSchema()}, {"text", newTextSchema()}, {"count", newCountSchema("How often it came up.")}})), "What the history does not show, the most frequent first.")},
 		{"changes", withDescription(listOf(change), "The first differences, in the order of their times.")},
 		{"changes_more", newCountSchema("Differences that are only counted.")},
 	})

@@ -174,7 +174,7 @@ func notAnswerSchema() schema {
 		{"paragraph", withDescription(newTextSchema(), "The answer.")},
 		{"advice", withDescription(newTextSchema(), "What to do. Missing where there is nothing to do.")},
 		{"as_of", newTimeSchema("The moment for which it speaks.")},
-		{"obstacles", withDescription(orNull(listOf(obstacle)), "What is in the way, the most telling first.")},
+		{"obstacles", withDescription(orNull(listOf(obstacle)), "What is in the way, the most important first.")},
 		{"outage", withDescription(outage, "The outage of the node, which goes on. Missing where the node is ready, or nothing is known of it.")},
 	}, append(restsFields(), recordingFields("The gaps that overlap the time from since to as_of, at least the hour before as_of; newest first, at most ten.")...)...)),
 		"What keeps a VM, or the VMs of a node, from moving.")

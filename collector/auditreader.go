@@ -117,7 +117,7 @@ func unpackGzip(in io.Reader) (io.Reader, error) {
 	return z, nil
 }
 
-// limited fails where a reader gives more bytes than allowed.
+// limited fails where a reader returns more bytes than allowed.
 type limited struct {
 	in   io.Reader
 	left int64
@@ -182,7 +182,7 @@ func (l *lineReader) readDocument(first []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// failing gives an error, where there is one.
+// failing returns an error, where there is one.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) {
@@ -240,7 +240,7 @@ func (a AuditReader) readList(raw []byte, where string, report *AuditReport, dec
 		}
 		var e slimAudit
 		at := where
-		if report.First == "" { // only the first refusal is told: there may be millions
+		if report.First == "" { // only the first refusal is shown: there may be millions
 			at = fmt.Sprintf("%s, item %d", where, n)
 		}
 		if err := jsonv2.Unmarshal(item, &e, lenient); err != nil {

@@ -37,7 +37,7 @@ func clusterUID(ctx context.Context, client rest.Interface) (string, error) {
 	return namespace.Metadata.UID, nil
 }
 
-// clockReader reads the API server's clock off its answers, and tells how far it is ahead of ours. The header has a resolution of
+// clockReader reads the API server's clock off its answers, and reports how far it is ahead of ours. The header has a resolution of
 // 1 s: it is off by half of that at most, and by the way of the answer.
 type clockReader struct {
 	next http.RoundTripper

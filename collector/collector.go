@@ -46,8 +46,8 @@ type Config struct {
 	Metrics *metrics.Metrics
 	Clock   func() time.Time // must give UTC; safe for concurrent use
 
-	LastAlive   time.Time            // when the store was last told that somebody watches the cluster; zero: never. The time since is a gap
-	LastSeen    map[string]time.Time // up to when we saw each source, as the store was told: the time since is one where it ends before that of others; optional
+	LastAlive   time.Time            // when the store last recorded that evictrail watches the cluster; zero: never. The time since is a gap
+	LastSeen    map[string]time.Time // up to when we saw each source, as the store has it: the time since is one where it ends before that of others; optional
 	OpenGaps    []trail.GapReport    // that the store has as open: they end when their source is seen; optional
 	Since       time.Time            // from when on what happens is counted; zero: from LastAlive on
 	Extra       []Observation        // taken when the collector is made, such as the descheduler's policy; optional
@@ -58,7 +58,7 @@ type Config struct {
 	Backoff     *wait.Backoff        // between attempts to list and watch; nil: 0.5 s to 7.5 s
 }
 
-// lastHere returns up to when we were running before, as far as the store was told; zero: never.
+// lastHere returns up to when we were running before, as far as the store knows; zero: never.
 func (c Config) lastHere() time.Time {
 	last := time.Time{}
 	for _, at := range c.LastSeen {
@@ -101,7 +101,7 @@ type Collector struct {
 	started   time.Time            // when this was made
 	gaps      openGaps             // the owner's
 	semantics semantics            // the owner's
-	wasAway   bool                 // time has passed since somebody watched: a gap, told once complete
+	wasAway   bool                 // time has passed since evictrail watched: a gap, recorded once complete
 
 	refusedLogged atomic.Bool // that audit events were refused
 
@@ -232,7 +232,7 @@ func (c *Collector) runOwner(ctx context.Context) {
 	}
 }
 
-// handleNotice observes a notice and then tells who waits for it.
+// handleNotice observes a notice and then notifies who waits for it.
 func (c *Collector) handleNotice(ctx context.Context, n notice) {
 	now := c.Clock()
 	switch n.kind {
@@ -266,7 +266,7 @@ func (c *Collector) handleListEnd(ctx context.Context, n notice, now time.Time) 
 	case !again:
 		c.tellUnseen(ctx, n.feed.name, now)
 	case n.expired && n.feed.kind == trail.ObjectKubeEvent && now.Sub(last) < eventsKept:
-		c.Log.Debug("watch listed anew", "resource", n.feed.String(), "reason", trail.ReasonExpired, "elapsed", now.Sub(last))
+		c.Log.Debug("watch listed again", "resource", n.feed.String(), "reason", trail.ReasonExpired, "elapsed", now.Sub(last))
 	default:
 		cause := trail.ReasonRelisted
 		if n.expired {
@@ -276,7 +276,7 @@ func (c *Collector) handleListEnd(ctx context.Context, n notice, now time.Time) 
 			Source: n.feed.name, Key: n.feed.version, OpenedAt: last, ClosedAt: now, Cause: cause,
 			Detail: fmt.Sprintf("resourceVersion %s to %s", n.feed.version, n.version),
 		})
-		c.Log.Info("watch listed anew", "resource", n.feed.String(), "reason", cause, "elapsed", now.Sub(last))
+		c.Log.Info("watch listed again", "resource", n.feed.String(), "reason", cause, "elapsed", now.Sub(last))
 	}
 	if len(n.present) == 0 && n.feed.kind == trail.ObjectPolicy {
 		c.judgePolicy(n.feed.String() + " " + noPolicy)
@@ -293,7 +293,7 @@ func (c *Collector) handleListEnd(ctx context.Context, n notice, now time.Time) 
 	n.feed.shaken, n.feed.settles = n.feed.isBroken(), time.Time{}
 }
 
-// tellUnseen records the time in which a source could not be seen before we ended, and nobody has told so because we ended before it could
+// recordUnseen records the time in which a source could not be seen before we ended, which is not recorded yet because we ended before it could
 // be seen again. A source is seen up to when the others are.
 func (c *Collector) tellUnseen(ctx context.Context, source string, now time.Time) {
 	if c.closeUnseen(ctx, source, now) {
@@ -371,7 +371,7 @@ func (c *Collector) factsOf(o tracker.Observation) (facts []trail.Fact) {
 	return c.Tracker.Observe(o)
 }
 
-// tellSelfGap records the time in which no evictrail watched, once every first list has told what it missed; those of sources that cannot be
+// recordSelfGap records the time in which no evictrail watched, once every first list has shown what it missed; those of sources that cannot be
 // seen have gaps of their own.
 func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
 	if c.complete || !c.isComplete() {
@@ -379,7 +379,7 @@ func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
 	}
 	c.complete = true
 	defer c.out.requestHeartbeat()              // a replica that starts now knows by that that this one watches
-	defer c.setSeenSince(trail.SourceSelf, now) // last: who is told that all is seen is told of the gap, too
+	defer c.setSeenSince(trail.SourceSelf, now) // last: who learns that all is seen learns of the gap, too
 	go debug.FreeOSMemory()                     // the first lists took several times what is kept of them: the machine has it back now, not within minutes
 	for _, b := range c.Breaks {
 		c.observeGap(ctx, now, trail.GapReport{

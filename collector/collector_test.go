@@ -121,7 +121,7 @@ type sink struct {
 	unprobed
 	mu    sync.Mutex
 	facts []trail.Fact
-	upto  map[string]time.Time // up to when each source was seen, as it was told
+	upto  map[string]time.Time // up to when each source was seen, as it was recorded
 	calls int
 	fail  func(call int, facts []trail.Fact) error
 }
@@ -406,7 +406,7 @@ func TestCollectorRecordsGaps(t *testing.T) {
 	a.setAnswer(vmis, 0, vmiJSON("db", "150", `,"evacuationNodeName":"n1"`))
 	a.streams[vmis] <- formatNotification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
 	r.requireEventually(t, "the list after the break is taken", func() bool { return r.sink.countKinds()[trail.KindEvacuationMarked] == 1 })
-	r.requireEventually(t, "both gaps are told", func() bool { return r.sink.countKinds()[trail.KindGapClosed] == 2 })
+	r.requireEventually(t, "both gaps are recorded", func() bool { return r.sink.countKinds()[trail.KindGapClosed] == 2 })
 	require.NoError(t, r.Flush(t.Context()))
 	causes := map[string]trail.Reason{}
 	for _, f := range r.sink.facts {
@@ -472,7 +472,7 @@ func TestCollectorTellsAtOnceWhatItWatches(t *testing.T) {
 	require.Eventually(t, func() bool { return len(r.sink.copySeen()) == len(r.feeds)+1 }, aliveInterval/2, 10*time.Millisecond, "before it is time to say that we are alive")
 }
 
-// TestCollectorTellsWhatItCouldNotSeeBeforeItEnded breaks a watch and ends before it works again: the next run tells that the source was
+// TestCollectorTellsWhatItCouldNotSeeBeforeItEnded breaks a watch and ends before it works again: the next run records that the source was
 // not seen since the break, and not only since the end.
 func TestCollectorTellsWhatItCouldNotSeeBeforeItEnded(t *testing.T) {
 	t.Parallel()
@@ -480,16 +480,16 @@ func TestCollectorTellsWhatItCouldNotSeeBeforeItEnded(t *testing.T) {
 	first := startCollector(t, a, &sink{}, func(c *Config) { c.LastAlive = time.Now().Add(-time.Hour) })
 	first.requireEventually(t, "everything is watched", func() bool { return len(first.Unready()) == 0 })
 	first.out.requestHeartbeat()
-	first.requireEventually(t, "the store is told", func() bool { return len(first.sink.copySeen()) == len(first.feeds)+1 })
+	first.requireEventually(t, "the store is notified", func() bool { return len(first.sink.copySeen()) == len(first.feeds)+1 })
 	a.setAnswer("pods", http.StatusForbidden)
 	a.streams["pods"] <- formatNotification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
-	first.requireEventually(t, "the store is told at once that pods are not seen", func() bool { s := first.sink.copySeen(); return s["pods"].Before(s[vmis]) })
+	first.requireEventually(t, "the store is notified at once that pods are not seen", func() bool { s := first.sink.copySeen(); return s["pods"].Before(s[vmis]) })
 	require.NoError(t, first.stop())
 	a.setAnswer("pods", 0)
 
 	seen := first.sink.copySeen()
 	second := startCollector(t, a, &sink{}, func(c *Config) { c.LastAlive, c.LastSeen = seen[vmis], seen })
-	second.requireEventually(t, "both gaps are told", func() bool { return second.sink.countKinds()[trail.KindGapClosed] == 2 })
+	second.requireEventually(t, "both gaps are recorded", func() bool { return second.sink.countKinds()[trail.KindGapClosed] == 2 })
 	require.NoError(t, second.Flush(t.Context()))
 	opened := map[string]time.Time{}
 	for _, f := range second.sink.facts {
@@ -591,7 +591,7 @@ func TestWhatIsLeftBehindIsCounted(t *testing.T) {
 	require.InDelta(t, 1, testutil.ToFloat64(m.Lost.WithLabelValues(string(trail.KindNodeCordoned), metrics.LostShutdownDeadline)), 0)
 }
 
-// TestTimeGoesByWhileFactsCome wants the Sink to be told that we are alive, so that it derives what is due, also where there is
+// TestTimeGoesByWhileFactsCome wants the Sink to be notified that we are alive, so that it derives what is due, also where there is
 // always more to store.
 func TestTimeGoesByWhileFactsCome(t *testing.T) {
 	t.Parallel()
@@ -631,7 +631,7 @@ func TestASinkThatNeverAnswersIsAskedAgain(t *testing.T) {
 	})
 }
 
-// TestWhatIsTooMuchIsStoredInParts has a Sink take no more than 300 facts at once: it gives up before more are stored.
+// TestWhatIsTooMuchIsStoredInParts has a Sink take no more than 300 facts at once: it stops before more are stored.
 func TestWhatIsTooMuchIsStoredInParts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -650,7 +650,7 @@ func TestWhatIsTooMuchIsStoredInParts(t *testing.T) {
 	})
 }
 
-// slowSink gives up where it is given more facts than it gets done with.
+// slowSink fails where it is passed more facts than it gets done with.
 type slowSink struct {
 	unprobed
 	most   int
@@ -677,7 +677,7 @@ type silentSink struct {
 	waited []time.Duration // for each of them
 }
 
-// silenceCalls has it not answer so many more calls, and tells how long those before were waited for.
+// silenceCalls has it not answer so many more calls, and returns how long those before were waited for.
 func (s *silentSink) silenceCalls(calls int) (waited []time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

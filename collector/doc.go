@@ -14,7 +14,7 @@
 // its context ends and what was taken is kept. Without a Spool the writer stores by itself, in the same way (storing.go).
 //
 // Read watch.go for list and watch, listing.go for how a list is taken, slim.go for decoding, then one file per noun: vmi.go, pod.go, migration.go, node.go,
-// kubevirt.go, policy.go, kubeevent.go. What is told to us instead of watched: auditreader.go (a stream of audit events), audit.go
+// kubevirt.go, policy.go, kubeevent.go. What others send instead of being watched: auditreader.go (a stream of audit events), audit.go
 // (one of them), admission.go (one review), request.go (how they reach the owner), follow.go (a log file). What we ask for: scrape.go.
 //
 // A Recorder (record.go, tape.go) sees the same and writes it down: of each object what is read of it (keep.go), with names hidden where that is asked

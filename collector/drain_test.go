@@ -116,7 +116,7 @@ func (m *memorySpool) WaitEmpty(ctx context.Context) error {
 	return nil
 }
 
-// toldSink notes the order in which it is told things, and takes nothing while it is away.
+// orderSink records the order of its calls, and takes nothing while it is away.
 type toldSink struct {
 	unprobed
 	mu   sync.Mutex
@@ -169,7 +169,7 @@ func TestDrain(t *testing.T) {
 		m.AppendSign(at, nil)
 		go func() { s.Drain(t.Context(), m, stopping); close(drained) }()
 		time.Sleep(time.Minute)
-		require.Equal(t, 1, m.countEntries(), "the last sign is told as long as it takes")
+		require.Equal(t, 1, m.countEntries(), "the last sign is sent again for as long as it takes")
 		facts("a")
 		m.AppendSign(at.Add(time.Minute), nil)
 		facts("b")

@@ -16,7 +16,7 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// Identify is told the UID of the namespace kube-system whenever it was read, empty where that is forbidden. Its error ends the run: the cluster is not the one that is recorded.
+// Identify gets the UID of the namespace kube-system whenever it was read, empty where that is forbidden. Its error ends the run: the cluster is not the one that is recorded.
 type Identify func(ctx context.Context, uid string) error
 
 // RewoundError says that a cluster has gone back behind what was read of it: its etcd was restored from a backup, or it was rebuilt.
@@ -187,7 +187,7 @@ func (c *Collector) failRun(err error) {
 	c.stop()
 }
 
-// LastWhole returns up to when everything was seen: the last notice once every first list was taken, until then what New was told. To be asked after Run.
+// LastWhole returns up to when everything was seen: the last notice once every first list was taken, until then what New was passed. To be asked after Run.
 func (c *Collector) LastWhole() time.Time {
 	last := c.LastAlive
 	if !c.complete {

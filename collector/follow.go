@@ -40,7 +40,7 @@ type followed struct {
 	head   []byte // its first bytes: a file system may give a new file the identity of a removed one
 }
 
-// headBytes is how much of a file's beginning tells it from others: the first event's auditID is in it.
+// headBytes is how much of a file's beginning distinguishes it from others: the first event's auditID is in it.
 const headBytes = 1024
 
 // Follow takes the audit events of a log file until ctx ends. Its only error is that of ctx.

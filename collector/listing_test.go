@@ -35,7 +35,7 @@ func writeLines(w http.ResponseWriter, lines ...string) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// TestPagesAreTakenOneByOne lists VMIs from a server that knows no other way: it gives the second page when what the first one says is stored.
+// TestPagesAreTakenOneByOne lists VMIs from a server that knows no other way: it returns the second page when what the first one says is stored.
 func TestPagesAreTakenOneByOne(t *testing.T) {
 	t.Parallel()
 	var r *running

@@ -12,7 +12,7 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// LoadSource tells how loaded nodes were.
+// LoadSource reads how loaded nodes were.
 type LoadSource interface {
 	// Origin names it. Within a collector there is one of each.
 	Origin() trail.LoadOrigin
@@ -41,7 +41,7 @@ type LoadContext struct {
 	said    map[trail.LoadOrigin]bool // that an origin does not answer
 }
 
-// NewLoadContext makes one that hands what it reads to the collector. moved gives the migrations that go on or have ended since a time.
+// NewLoadContext makes one that hands what it reads to the collector. moved returns the migrations that go on or have ended since a time.
 func (c *Collector) NewLoadContext(moved func(context.Context, time.Time) ([]trail.Moved, error), sources ...LoadSource) *LoadContext {
 	return &LoadContext{c: c, moved: moved, sources: sources, said: map[trail.LoadOrigin]bool{}}
 }
@@ -116,7 +116,7 @@ type window struct {
 	of       []trail.Occasion
 }
 
-// windowsOf returns what a source is yet to tell about, in windows in the order of time.
+// windowsOf returns what a source has not reported about yet, in windows in the order of time.
 func windowsOf(moved []trail.Moved, origin trail.LoadOrigin, now time.Time, last bool) []window {
 	var due []trail.Occasion
 	for _, m := range moved {

@@ -120,7 +120,7 @@ func TestLookRecordsWhatIsDue(t *testing.T) {
 	}
 }
 
-// TestNodeViewIsKeptForAWhile reads a descheduler that tells how it sees the nodes.
+// TestNodeViewIsKeptForAWhile reads a descheduler that reports how it sees the nodes.
 func TestNodeViewIsKeptForAWhile(t *testing.T) {
 	t.Parallel()
 	p := &page{}
@@ -155,7 +155,7 @@ descheduler_lownodeutilization_node_utilization_threshold{node="n1",resource="cp
 	const key = len("n1descheduler:cpu")
 	require.Equal(t, 2*key+3*viewSize, v.bytes, "what is two hours old is kept")
 	v.add(auditNow.Add(viewFor+time.Second), map[trail.LoadKey]trail.LoadPoint{{Node: "n1", Metric: "descheduler:cpu"}: {Value: 0.7}})
-	require.Equal(t, key+2*viewSize, v.bytes, "what is older is not, and a node that is told of no more is forgotten")
+	require.Equal(t, key+2*viewSize, v.bytes, "what is older is not, and a node that is reported no more is forgotten")
 	many := map[trail.LoadKey]trail.LoadPoint{}
 	for i := range viewMost/viewSize - 100_000 {
 		many[trail.LoadKey{Node: fmt.Sprint(i)}] = trail.LoadPoint{}

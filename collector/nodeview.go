@@ -13,7 +13,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// The families in which a descheduler tells how it sees the nodes: what it saw in its last cycle, and above which value it relieves a node. Only that of OpenShift has
+// The families in which a descheduler reports how it sees the nodes: what it saw in its last cycle, and above which value it relieves a node. Only that of OpenShift has
 // them, from 4.21 on.
 //
 // Source: openshift/descheduler metrics/metrics.go.

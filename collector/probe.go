@@ -38,7 +38,7 @@ func (r Right) On() string {
 	return text
 }
 
-// Rights lists the rights that a Collector needs: for each resource that it watches, and to tell the identity of the cluster. The policy may be nil.
+// Rights lists the rights that a Collector needs: for each resource that it watches, and to read the identity of the cluster. The policy may be nil.
 func Rights(policy *PolicyMap) []Right {
 	rights := []Right{{Verb: "get", Resource: "namespaces", Name: "kube-system"}}
 	for _, r := range watchedWith(policy) {

@@ -35,12 +35,12 @@ const (
 // of its own for each.
 type LoadQuery struct {
 	Name      string
-	Values    []string // PromQL; the first that gives anything counts
+	Values    []string // PromQL; the first that returns anything counts
 	Threshold string   // PromQL above which a node is to be relieved: for each node (and resource), or one for all; empty: the metric has none
 }
 
 // DefaultLoadQueries ask for what OpenShift has: the rules of its monitoring and of the operator of the descheduler, then for what node_exporter has, and for the
-// descheduler's own view, which only OpenShift's descheduler tells.
+// descheduler's own view, which only OpenShift's descheduler reports.
 //
 // Source: openshift/cluster-monitoring-operator and kubernetes-monitoring/kubernetes-mixin (node-exporter rules), openshift/cluster-kube-descheduler-operator
 // bindata/assets/kube-descheduler/prometheusrule.yaml, openshift/descheduler metrics/metrics.go, node_exporter collector/pressure_linux.go.
@@ -88,7 +88,7 @@ type Prometheus struct {
 	api    v1.API
 	log    *slog.Logger
 	warned map[string]string // the last warning to each query, which was logged
-	answer map[string]int    // which of a metric's queries gave something the last time
+	answer map[string]int    // which of a metric's queries returned something the last time
 }
 
 // NewPrometheus makes a source of load. Its errors are of the files and the URL that the target names.
@@ -265,7 +265,7 @@ func lackOf(err error) trail.LoadLack {
 	return trail.LackUnanswered
 }
 
-// queryFirst asks the queries of a metric until one gives something, beginning with the one that did the last time. It returns that query.
+// queryFirst asks the queries of a metric until one returns something, beginning with the one that did the last time. It returns that query.
 func (p *Prometheus) queryFirst(ctx context.Context, q LoadQuery, r v1.Range) (string, model.Matrix, error) {
 	for i := range q.Values {
 		k := (p.answer[q.Name] + i) % len(q.Values)

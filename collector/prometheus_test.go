@@ -137,7 +137,7 @@ func TestPrometheusLoads(t *testing.T) {
 
 	_, err = minuteOf(t, p, "n1")
 	require.NoError(t, err)
-	require.Equal(t, []string{"view", "timestamp(view)", "limit", "raw"}, o.takeAsked(), "what gave something the last time is asked first")
+	require.Equal(t, []string{"view", "timestamp(view)", "limit", "raw"}, o.takeAsked(), "what returned something the last time is asked first")
 	require.Equal(t, warned, strings.Count(log.String(), "query=view "), "a warning is logged once")
 
 	o.mu.Lock()

@@ -154,7 +154,7 @@ func (r *Redactor) redactTexts(v any) any {
 	return v
 }
 
-// telling are the beginnings of names that tell what the object is for. Those of virt-launcher pods, and of the migrations that KubeVirt makes.
+// revealingPrefixes are the beginnings of names that say what the object is for. Those of virt-launcher pods, and of the migrations that KubeVirt makes.
 var telling = []string{"virt-launcher-", "kubevirt-evacuation-", "kubevirt-workload-update-", "kubevirt-migrate-vm-", "hp-volume-"}
 
 // Name returns the pseudonym of a name. A UUID becomes a UUID; of NAMESPACE/NAME each is replaced.
@@ -180,7 +180,7 @@ func (r *Redactor) Name(s string) string {
 }
 
 // redactUser returns the pseudonym of a user or group. Kubernetes' own keep their names, and so do service accounts under which projects are installed by what they
-// ship: they are nobody's, and tell what sort of program asks. KubeVirt's keep theirs in whatever namespace, which has the pseudonym that its CR's has.
+// ship: they are nobody's, and say what sort of program asks. KubeVirt's keep theirs in whatever namespace, which has the pseudonym that its CR's has.
 func (r *Redactor) redactUser(s string) string {
 	if account, is := strings.CutPrefix(s, "system:serviceaccount:"); is {
 		namespace, name, _ := strings.Cut(account, ":")

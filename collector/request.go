@@ -24,7 +24,7 @@ const busyBacklog = 25_000
 // reviewed bounds the reviews that wait for the owner goroutine.
 const reviewed = 1000
 
-// told are observations for the owner goroutine that no watch made, and where it says how many facts the writer must
+// submission is observations for the owner goroutine that no watch made, and where it says how many facts the writer must
 // have stored for them to be durable.
 type told struct {
 	seen   []Observation
@@ -108,7 +108,7 @@ func (c *Collector) isPacingFull() bool {
 }
 
 // waitForBacklog holds back who brings some requests while many facts wait in the spool for a database that takes some, until that took as many: so
-// what is told does not come faster than it is stored, also by who gives up meanwhile, and what the watches see does not wait long behind it.
+// requests do not come faster than they are stored, also where a caller gives up in between, and what the watches see does not wait long behind it.
 func (c *Collector) waitForBacklog(ctx context.Context, n int) error {
 	long, from := c.Spool.Backlog()
 	if !long {

@@ -73,7 +73,7 @@ func TestRequestersWhoPassForKubeVirt(t *testing.T) {
 	}
 }
 
-// TestRequestersAreRedacted leaves addresses out of a redacted recording, unless they are asked for, and gives both users a pseudonym.
+// TestRequestersAreRedacted leaves addresses out of a redacted recording, unless they are asked for, and assigns both users a pseudonym.
 func TestRequestersAreRedacted(t *testing.T) {
 	t.Parallel()
 	kept := func(r *Redactor) string {

@@ -26,7 +26,7 @@ const (
 	ScrapeInterval = 30 * time.Second // between two scrapes, where nothing else is said
 	scrapeTimeout  = 10 * time.Second // of one, from its connection to its last byte
 	scrapesMissed  = 3                // intervals without an answer that are no gap yet
-	startAhead     = time.Minute      // how far ahead of ours the clock may be that tells the start of the process
+	startAhead     = time.Minute      // how far ahead of ours the clock may be that reports the start of the process
 )
 
 // SourceDescheduler is the source of gaps in which the descheduler's metrics could not be read, and the name under which it is
@@ -126,7 +126,7 @@ func (s *Scraper) logOutcome(err error) {
 }
 
 // Scrape reads the metrics once and returns when the collector has taken them. What was not seen since the last time is a
-// gap, told now that it is over.
+// gap, recorded now that it is over.
 func (s *Scraper) Scrape(ctx context.Context) error {
 	o, nodes, err := s.readMetrics(ctx)
 	if err != nil {

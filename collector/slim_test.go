@@ -32,7 +32,7 @@ func TestUnreadableObjectsAreNamed(t *testing.T) {
 	require.NoError(t, o.err, "what encoding/json takes is taken")
 }
 
-// TestCutStream ends a watch within a notification: client-go is told of the end as it knows it, after what came before.
+// TestCutStream ends a watch within a notification: client-go gets the end as it knows it, after what came before.
 func TestCutStream(t *testing.T) {
 	t.Parallel()
 	stream := `{"type":"MODIFIED","object":{"metadata":{"name":"db","uid":"u1","resourceVersion":"7"}}}` + "\n"

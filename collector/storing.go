@@ -169,7 +169,7 @@ func (s *Storing) appendBatch(ctx context.Context, batch []trail.Fact, within ti
 	s.countDuplicates(batch, news.Facts)
 	if !news.Settled.IsZero() && !s.saidSettled {
 		s.saidSettled = true
-		s.Log.Warn("facts of a time come whose facts were dropped: they are kept, and what is told of that time stays as it is", "before", news.Settled)
+		s.Log.Warn("facts of a time come whose facts were dropped: they are kept, and the rows about that time stay as they are", "before", news.Settled)
 	}
 	s.Log.Debug("facts appended", "count", len(batch), "added", len(news.Facts), "elapsed", time.Since(start))
 	return nil

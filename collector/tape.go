@@ -22,7 +22,7 @@ type Tape interface {
 	WatchEnded(resource string, failed bool) // it is asked for again: from where it ended, or with a new list
 	Audit(event json.RawMessage)
 	Scrape(text string)
-	Policy(text []byte) (first bool, err error) // keeps the first and tells whether this was it
+	Policy(text []byte) (first bool, err error) // keeps the first and reports whether this was it
 	Flush() error                               // makes what was given durable
 }
 

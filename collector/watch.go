@@ -151,7 +151,7 @@ func newClient(config *rest.Config, skew func(time.Duration)) (rest.Interface, e
 	return client, nil
 }
 
-// reader reads what a Reflector gets, and is told how its requests went.
+// reader reads what a Reflector gets, and is notified how its requests went.
 type reader interface {
 	decodeJSON(raw []byte) *object
 	beginList() *listing                                                  // a list begins; nil: the Reflector is to gather it
@@ -160,7 +160,7 @@ type reader interface {
 	noteStreamError(err error)                                            // the server sent an error in the stream of a watch, or what cannot be read
 }
 
-// listWatch lists and watches the resource and tells the reader how that went.
+// listWatch lists and watches the resource and notifies the reader how that went.
 func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 	request := func(options metav1.ListOptions) *rest.Request {
 		options.LabelSelector = r.selector
@@ -180,7 +180,7 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 				}
 			}
 			if options.Limit > 0 && options.Continue == "" {
-				options.ResourceVersion = "" // any other is answered in one piece, which a server gives a minute
+				options.ResourceVersion = "" // any other is answered in one piece, for which a server allows a minute
 			}
 			body, err := request(options).Stream(ctx)
 			to.noteRequest(ctx, false, err)
@@ -236,7 +236,7 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 	}
 }
 
-// hindrance is why a resource cannot be watched, as the requests for it tell.
+// hindrance is why a resource cannot be watched, as the requests for it show.
 type hindrance struct {
 	problem string // empty while it can
 	ofWatch bool   // a watch had it: a list that works does not make it good
@@ -274,7 +274,7 @@ type feed struct {
 	started   bool           // it was answered before
 	listed    *listing       // the last attempt at a list; nil once it is whole
 
-	shaken  bool      // under c.mu: it was broken, and has not been listed since nor told of
+	shaken  bool      // under c.mu: it was broken, and has not been listed since nor reported
 	settles time.Time // under c.mu: until when a watch that went on where it was may still be behind
 }
 
@@ -300,7 +300,7 @@ func (f *feed) newWatchSign() trail.WatchSign {
 	case f.garbled != "":
 		w.Cause, w.Problem = "what the API server sends cannot be read", f.garbled
 	case f.expired:
-		w.Cause, w.Problem = "listed anew", fmt.Sprintf("watch of %s: the API server has forgotten where it was; it is listed anew", f)
+		w.Cause, w.Problem = "listed again", fmt.Sprintf("watch of %s: the API server has forgotten where it was; it is listed again", f)
 	}
 	return w
 }
@@ -310,7 +310,7 @@ func (f *feed) noteActivity(at time.Time) {
 	f.c.Metrics.WatchLastActivity.WithLabelValues(f.name).Set(metrics.Unix(at))
 }
 
-// noteBroken notes that it is broken, and has the store told up to when it was seen; the lock must be held.
+// noteBroken notes that it is broken, and has the store record up to when it was seen; the lock must be held.
 func (f *feed) noteBroken() {
 	if !f.shaken {
 		f.shaken = true

@@ -30,7 +30,7 @@ type writer struct {
 	metrics  *metrics.Metrics
 	clock    func() time.Time
 	watching func(at time.Time) []trail.Watching
-	beats    chan struct{} // has an element when the store is to be told at once what is seen
+	beats    chan struct{} // has an element when the store is to be notified at once of what is seen
 
 	mu      sync.Mutex
 	total   uint64 // facts that were ever put
@@ -80,7 +80,7 @@ func (w *writer) waitForRoom(ctx context.Context, most int) {
 	}
 }
 
-// requestHeartbeat has the Sink told soon that we are alive, and what is seen.
+// requestHeartbeat has the Sink notified soon that we are alive, and of what is seen.
 func (w *writer) requestHeartbeat() {
 	select {
 	case w.beats <- struct{}{}:
@@ -162,7 +162,7 @@ func (w *writer) flushPending(ctx context.Context) error {
 	return w.waitStored(ctx, upto)
 }
 
-// run stores facts until close was called and all are stored. Once stopping is closed it gives the Sink stopGrace for
+// run stores facts until close was called and all are stored. Once stopping is closed it allows the Sink stopGrace for
 // the rest; what is left then is an error.
 func (w *writer) run(ctx context.Context, stopping <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -226,7 +226,7 @@ func (w *writer) nextBatch(ctx context.Context, alive <-chan time.Time) (batch [
 	}
 }
 
-// waitForBatch gives a small batch a moment to grow. A spool takes what there is at once: meanwhile the next batch grows.
+// waitForBatch allows a small batch a moment to grow. A spool takes what there is at once: during that time the next batch grows.
 func (w *writer) waitForBatch(ctx context.Context, waiting int, closed bool) {
 	if closed || waiting >= batchFacts || w.spool != nil {
 		return
@@ -261,7 +261,7 @@ func (w *writer) cutBatch() []trail.Fact {
 	return batch
 }
 
-// countLost counts what is left behind, and tells how much that is.
+// countLost counts what is left behind, and returns how much that is.
 func (w *writer) countLost() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,7 +16,7 @@ func newAnnotations() []cog.Builder[dashboard.AnnotationQuery] {
 	}
 }
 
-// newAnnotation marks what a query tells: time, timeend, text and tags.
+// newAnnotation marks what a query returns: time, timeend, text and tags.
 func newAnnotation(name, colour, query string) cog.Builder[dashboard.AnnotationQuery] {
 	return dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(postgresSource()).Enable(true).IconColor(colour).
 		Target(newPostgresQuery("Anno", formatTable, query))

@@ -88,7 +88,7 @@ func inSteps(exprs ...string) string {
 	return out
 }
 
-// colourColumn is a column of a table whose background tells how well it is.
+// colourColumn is a column of a table whose background shows how well it is.
 func colourColumn(unit string, t *dashboard.ThresholdsConfigBuilder) []dashboard.DynamicConfigValue {
 	return append(styleNumber(unit, 2, t), dashboard.DynamicConfigValue{Id: "custom.cellOptions", Value: map[string]any{"type": "color-background", "mode": "basic"}},
 		dashboard.DynamicConfigValue{Id: "color", Value: map[string]any{"mode": "thresholds"}})

@@ -106,7 +106,7 @@ const ofSuccesses = ofCluster + `
   AND outcome = 'succeeded'
   AND $__timeFilter(created_at)`
 
-// A return is a move to a node where the VM had been within six hours before. Which VMs were moved most is told by the sample, and which may have
+// A return is a move to a node where the VM had been within six hours before. Which VMs were moved most is estimated from the sample, and which may have
 // returned most often by stays that were shorter than that; what they did is read.
 var pingPongSQL = `
 WITH ` + sampleOf("namespace, vmi", ofSuccesses) + `, most AS MATERIALIZED (

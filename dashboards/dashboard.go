@@ -91,7 +91,7 @@ func showControls(d dashboard.Dashboard) {
 	}
 }
 
-// numberPanels gives each row a multiple of idsPerRow and its panels the numbers after it.
+// numberPanels assigns each row a multiple of idsPerRow and its panels the numbers after it.
 func numberPanels(panels []dashboard.PanelOrRowPanel) {
 	id := uint32(0)
 	next := func() *uint32 { id++; return cog.ToPtr(id) }

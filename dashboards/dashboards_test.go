@@ -35,7 +35,7 @@ func panelsOf(t *testing.T, d Dashboard) (all map[string]any, panels []map[strin
 	return all, panels
 }
 
-// findPath follows names into decoded JSON; it gives nil where there is nothing.
+// findPath follows names into decoded JSON; it returns nil where there is nothing.
 func findPath(v any, path ...string) any {
 	for _, name := range path {
 		m, ok := v.(map[string]any)

@@ -43,7 +43,7 @@ func newDrainVerdictPanel() cog.Builder[dashboard.Panel] {
 		Span(fullWidth).Height(4)
 }
 
-// What a drain that is under way waits for is in view drain_blockers, as of now. For an earlier moment it is told from the
+// What a drain that is under way waits for is in view drain_blockers, as of now. For an earlier moment it is derived from the
 // guest's stay, its migrations and the answers to requests until then.
 var blockersSQL = `
 WITH guests AS (
@@ -70,7 +70,7 @@ WITH guests AS (
     AND coalesce(d.ended_at, 'infinity') >= $__timeFrom()
   ORDER BY d.started_at DESC
   LIMIT 500
-), told AS (
+), drain_at AS (
   SELECT g.*, m.attempts, m.failed, m.running, m.last_failure, m.waits_for, r.answer, r.answer_text
   FROM guests AS g
   LEFT JOIN LATERAL (
@@ -123,7 +123,7 @@ FROM (
     e.next_retry_at AS next_attempt,
     extract(epoch FROM e.overdue)::float8 AS overdue,
     b.next AS kubevirt_will
-  FROM told AS t
+  FROM drain_at AS t
   LEFT JOIN evictrail_v1.drain_blockers AS b ON t.is_now AND b.cluster = t.cluster AND b.drain_id = t.drain_id AND b.vmi_uid = t.vmi_uid
   LEFT JOIN evictrail_v1.evacuations AS e ON t.is_now AND e.cluster = t.cluster AND e.namespace = t.namespace AND e.vmi = t.vmi AND e.node = t.node AND e.ended_at IS NULL
 ) AS blocked

@@ -143,7 +143,7 @@ const ofFailures = ofCluster + `
   AND outcome = 'failed'
   AND $__timeFilter(created_at)`
 
-// Which failures are the most frequent is told by the sample, how many there are of each is counted.
+// Which failures are the most frequent is estimated from the sample, how many there are of each is counted.
 var failureTableSQL = `
 WITH ` + sampleOf("failure_class, failure_reason, source_node, target_node", ofFailures) + `, most AS MATERIALIZED (
   SELECT failure_class, failure_reason, source_node, target_node

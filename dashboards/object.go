@@ -4,7 +4,7 @@ package dashboards
 type Placing struct {
 	Namespace string            // of the objects; empty: where they are applied
 	Folder    string            // in Grafana
-	Instances map[string]string // labels of the Grafana that the operator gives them to; not for ConfigMaps
+	Instances map[string]string // labels of the Grafana that the operator adds them to; not for ConfigMaps
 }
 
 // DefaultPlacing is the folder evictrail of any Grafana that the operator of the documentation's examples runs.

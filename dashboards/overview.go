@@ -115,7 +115,7 @@ const causeOfTrigger = `CASE
     ELSE '` + causeUnknown + `'
   END`
 
-// ofCauses chooses migrations by their cause. Which causes are chosen is known before any row is read, and Postgres has counted the triggers: of what a CASE gives
+// ofCauses chooses migrations by their cause. Which causes are chosen is known before any row is read, and Postgres has counted the triggers: of what a CASE returns
 // it expects so few that it compares each migration with each request.
 const ofCauses = `(
     ` + byDescheduler + ` AND '` + causeDescheduler + `' ` + amongCauses + `
@@ -401,7 +401,7 @@ GROUP BY node
 ORDER BY node
 LIMIT 2000`
 
-// Which pairs of nodes have the most moves is told by the sample, how many each has is counted.
+// Which pairs of nodes have the most moves is estimated from the sample, how many each has is counted.
 var graphEdgesSQL = `
 WITH ` + sampleOf("source_node, target_node", ofMoves) + `, most AS MATERIALIZED (
   SELECT source_node, target_node

@@ -66,7 +66,7 @@ func selectSeries(name string, matchers ...string) string {
 func matchLabel(label, value string) string  { return label + "=" + strconv.Quote(value) }
 func matchRegexp(label, value string) string { return label + "=~" + strconv.Quote(value) }
 
-// maxBy takes the largest over replicas, which all tell the same of the database.
+// maxBy takes the largest over replicas, which all report the same about the database.
 func maxBy(expr string, labels ...string) string { return aggregateExpr("max", expr, labels) }
 
 // sumBy adds up what each replica counted.

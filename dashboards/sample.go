@@ -16,13 +16,13 @@ var (
 	ofSampledGuest = fmt.Sprintf("hashtext(vmi_uid) & %d = 0", guestShare-1)
 )
 
-// Whether the sample is told of, where a common table sample has it, or all migrations: one of them is read, the other one left out.
+// Whether the sample is used, where a common table sample has it, or all migrations: one of them is read, the other one left out.
 var (
 	fromSample = fmt.Sprintf("(SELECT n FROM size) >= %d", sampleLeast)
 	fromAll    = fmt.Sprintf("(SELECT n FROM size) < %d", sampleLeast)
 )
 
-// What panels say that tell of a sample: all that they show, or which of the many there are.
+// What panels say that show a sample: all that they show, or which of the many there are.
 var (
 	estimates     = fmt.Sprintf("Over some %d,000 migrations, the numbers are estimates from one in %d.", sampleShare*sampleLeast/1000, sampleShare)
 	foundBySample = fmt.Sprintf("Over some %d,000 migrations, frequent ones are found in a sample of one in %d, then counted.",

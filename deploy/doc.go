@@ -3,7 +3,7 @@
 // evictrail is reached (Options), out comes YAML. It asks nobody and runs nothing.
 //
 // The files under manifests/ are the manifests themselves, with a few places to fill in: read those first. Which flags
-// and commands put them to use is told in docs/audit.md; that they mean what they say is tested with the API server's
+// and commands put them to use is described in docs/audit.md; that they mean what they say is tested with the API server's
 // own code in test/manifests.
 //
 // Beside it lie what an installation takes: chart, a Helm chart, which is the source of kustomize, and Dockerfile. A chart

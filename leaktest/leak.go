@@ -27,7 +27,7 @@ func Code(code int) int {
 	return code
 }
 
-// countLeaks waits until no goroutine of ours is left but the one that asks, or for so long, and writes what those do that stay. It tells how many do.
+// countLeaks waits until no goroutine of ours is left but the one that asks, or for so long, and writes what those do that stay. It returns how many do.
 func countLeaks(out io.Writer, most time.Duration) int {
 	for deadline := time.Now().Add(most); ; time.Sleep(10 * time.Millisecond) {
 		stay := listOtherStacks()

@@ -12,7 +12,7 @@ import (
 )
 
 // settleAfter is how long what was stored waits before it is counted: an API server sends audit events up to 30 s late, and
-// the object that tells why a migration failed may follow the one that tells that it did. A counter cannot be put right.
+// the object that says why a migration failed may follow the one that says that it did. A counter cannot be put right.
 const settleAfter = 40 * time.Second
 
 // judgedAfter is how long after a move is known for good what came of it: one that was made before evictrail came is counted where that is known later.
@@ -29,7 +29,7 @@ type ledger struct {
 	gone    map[string]time.Time // nodes that are gone, and when their series go
 }
 
-// entry is one thing to count, as it was last told.
+// entry is one thing to count, as it was last reported.
 type entry struct {
 	due   time.Time
 	count func()
@@ -38,7 +38,7 @@ type entry struct {
 func newLedger() *ledger { return &ledger{entries: map[string]entry{}, gone: map[string]time.Time{}} }
 
 // CountSince says from when on things are counted: since evictrail last saw the cluster, or since now where it never did.
-// What an initial list tells of earlier days then makes no counter jump.
+// What an initial list shows of earlier days then makes no counter jump.
 func (m *Metrics) CountSince(t time.Time) {
 	m.ledger.mu.Lock()
 	defer m.ledger.mu.Unlock()
@@ -68,7 +68,7 @@ func (m *Metrics) Count(n trail.News, now time.Time) {
 	}
 	for _, t := range n.Placements {
 		p := t.Row
-		isNew := t.Change != trail.ChangeGone && !trail.Ending(t.Was).ByPlatform() // what was told of the end before may have been less
+		isNew := t.Change != trail.ChangeGone && !trail.Ending(t.Was).ByPlatform() // what was known of the end before may have been less
 		updateLedger(l, "guest ", t, isNew, p.EndedBy.ByPlatform(), p.ToAt, now, func() { m.guestEnded(p) })
 	}
 	for _, t := range n.Decisions {
@@ -88,7 +88,7 @@ func (m *Metrics) Count(n trail.News, now time.Time) {
 	}
 }
 
-// CountRest counts what waits: nothing more will be told.
+// CountRest counts what waits: nothing more will be reported.
 func (m *Metrics) CountRest() {
 	m.ledger.mu.Lock()
 	defer m.ledger.mu.Unlock()
@@ -96,7 +96,7 @@ func (m *Metrics) CountRest() {
 }
 
 // updateLedger notes a thing to count where it is new, puts right what was noted of it, also under another ID before, and forgets it
-// where it is told no more or holds no more: an evacuation that ended may turn out to go on. What was told under another ID and is
+// where its row is gone or it holds no more: an evacuation that ended may turn out to go on. What was reported under another ID and is
 // not noted here was counted, or another replica will.
 func updateLedger[R any](l *ledger, what string, t trail.Told[R], isNew, holds bool, at, now time.Time, count func()) {
 	key := what + t.ID

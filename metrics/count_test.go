@@ -116,7 +116,7 @@ func TestWhatGoesOnAfterAllHasNotEnded(t *testing.T) {
 	require.InDelta(t, 1, c.readValue(t, metrics.EvacuationsStartedTotal), 0)
 }
 
-// TestObjectiveIsCountedOnce follows one evacuation that is told late: missed while it went on, and again when it ended.
+// TestObjectiveIsCountedOnce follows one evacuation that is reported late: missed while it went on, and again when it ended.
 func TestObjectiveIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	told := func(judged bool, met *bool, outcome trail.Outcome) trail.News {
@@ -141,7 +141,7 @@ func TestObjectiveIsCountedOnce(t *testing.T) {
 
 	right := newCounting()
 	right.countAfter(time.Minute, told(false, new(false), ""))
-	right.countAfter(time.Minute+30*time.Second, told(true, new(true), trail.OutcomeMigrated)) // its end was told late
+	right.countAfter(time.Minute+30*time.Second, told(true, new(true), trail.OutcomeMigrated)) // its end was reported late
 	right.CountRest()
 	met, missed = counts(right)
 	require.InDelta(t, 1, met, 0)
@@ -297,7 +297,7 @@ evictrail_migration_postcopy_failures_total{node="worker-2"} 0
 	require.Equal(t, 1+4+3, n, "also where nobody knows who asked: then the audit log is silent")
 }
 
-// TestGuestsAreCountedOnceTheirEndIsKnown counts a guest that had failed for nobody knew what, until its pod told: once, and not what its owner did.
+// TestGuestsAreCountedOnceTheirEndIsKnown counts a guest that had failed for nobody knew what, until its pod said it: once, and not what its owner did.
 func TestGuestsAreCountedOnceTheirEndIsKnown(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
@@ -309,7 +309,7 @@ func TestGuestsAreCountedOnceTheirEndIsKnown(t *testing.T) {
 	c.countAfter(0, told("p1", trail.EndingFailed, "", trail.ChangeOther))
 	c.countAfter(time.Minute, told("p1", trail.EndingTaint, "failed", trail.ChangeOther))
 	c.countAfter(90*time.Second, trail.News{})
-	require.Zero(t, c.readValue(t, metrics.GuestsEndedTotal), "who began it may be told late")
+	require.Zero(t, c.readValue(t, metrics.GuestsEndedTotal), "who began it may be reported late")
 	c.countAfter(2*time.Minute, trail.News{})
 	require.InDelta(t, 1, c.readValue(t, metrics.GuestsEndedTotal, "taint_manager", "unknown"), 0)
 	c.countAfter(3*time.Minute, told("p1", trail.EndingEvicted, "taint_manager", trail.ChangeOther))

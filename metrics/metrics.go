@@ -43,7 +43,7 @@ type Metrics struct {
 	factsFrom       *prometheus.GaugeVec // Unix seconds
 	state           *stateGauges
 
-	// What evictrail tells of itself: set where it happens.
+	// What evictrail reports about itself: set where it happens.
 	Facts              *prometheus.CounterVec   // kind, stage
 	Lost               *prometheus.CounterVec   // kind, cause
 	SpoolBytes         prometheus.Gauge         // bytes

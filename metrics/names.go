@@ -21,7 +21,7 @@ const (
 	LoopsTotal                    = "evictrail_loops_total"
 )
 
-// The names of what is read from the database: how it stands with the cluster. Every replica tells the same.
+// The names of what is read from the database: how it stands with the cluster. Every replica reports the same.
 const (
 	NodeEvacuationsMarked   = "evictrail_node_evacuations_marked"
 	NodeEvacuationsRetrying = "evictrail_node_evacuations_retrying"
@@ -62,7 +62,7 @@ const (
 	FactsFromTimestamp      = "evictrail_facts_from_timestamp_seconds"
 )
 
-// The names of what evictrail tells of itself.
+// The names of what evictrail reports about itself.
 const (
 	FactsTotal                    = "evictrail_facts_total"
 	EventsLostTotal               = "evictrail_events_lost_total"
@@ -163,7 +163,7 @@ const (
 	StageCommitted    = "committed"    // the store took it, and it was new
 	StageDeduplicated = "deduplicated" // the store had it already
 	StageRejected     = "rejected"     // the object could not be read; the kind is then that of the object
-	StageSettled      = "settled"      // the store took it, and what is told of its time stays: other facts of that time were dropped
+	StageSettled      = "settled"      // the store took it, and the rows about its time stay: other facts of that time were dropped
 )
 
 // What was dropped: values of LabelKind of RetentionDroppedTotal.

@@ -24,7 +24,7 @@ type stateGauges struct {
 	maxVMs int // series of a metric about single VMs
 }
 
-// newStateGauges describes the metrics that a State gives.
+// newStateGauges describes the metrics of a State.
 func newStateGauges() *stateGauges {
 	g := &stateGauges{descs: map[string]*prometheus.Desc{}, maxVMs: DefaultMaxVMSeries}
 	for _, m := range stateMetrics {

@@ -17,7 +17,7 @@ func (m *Metrics) Stored(op string, err error) {
 	m.StoreUp.Set(1)
 }
 
-// StoreFailed counts a call of the database that failed; whether it takes writes, it does not tell.
+// StoreFailed counts a call of the database that failed; it does not say whether the database takes writes.
 func (m *Metrics) StoreFailed(op string, err error) {
 	m.StoreErrors.WithLabelValues(op, sqlStateClass(err)).Inc()
 }
@@ -41,7 +41,7 @@ func (m *Metrics) Waiting(bytes int, oldest time.Time) {
 	m.SpoolOldest.WithLabelValues().Set(Unix(oldest))
 }
 
-// Unix returns a time as metrics tell it, in seconds.
+// Unix returns a time as metrics have it, in seconds.
 func Unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 // SetLeader shows how far a leader is behind at a time; nothing of a follower.

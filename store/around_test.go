@@ -117,7 +117,7 @@ func TestWhatWasOverStaysAsItIsTold(t *testing.T) {
 	see(300, func(seen tracker.Seen, meta func(uid, name string) tracker.Meta) tracker.Observation {
 		return tracker.NodeObservation{Seen: seen, Meta: meta("node", "n1"), Unschedulable: true}
 	})
-	_, err := s.DB.Exec(t.Context(), "UPDATE evictrail.loops SET summary = 'as it was told'")
+	_, err := s.DB.Exec(t.Context(), "UPDATE evictrail.loops SET summary = 'as it was recorded'")
 	require.NoError(t, err)
 	see(310, func(seen tracker.Seen, _ func(uid, name string) tracker.Meta) tracker.Observation {
 		return tracker.RequestObservation{
@@ -128,20 +128,20 @@ func TestWhatWasOverStaysAsItIsTold(t *testing.T) {
 	require.Equal(t, 1, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.timeline WHERE kind = 'drain_started' AND at = $1", start.Add(5*time.Hour)))
 	see(311, vmi("n1"))
 	told := storetest.DerivedRows(t, s)
-	require.Contains(t, told["loops"][0], "as it was told")
+	require.Contains(t, told["loops"][0], "as it was recorded")
 	require.Len(t, told["drains"], 1)
 	require.Contains(t, told["drains"][0], `"started_at": "2026-11-21T05:00:00+00:00"`)
 	_, err = s.Rederive(t.Context(), "c1")
 	require.NoError(t, err)
 	anew := storetest.DerivedRows(t, s)
-	require.NotContains(t, anew["loops"][0], "as it was told")
+	require.NotContains(t, anew["loops"][0], "as it was recorded")
 	delete(told, "loops")
 	delete(anew, "loops")
 	require.Equal(t, anew, told)
 }
 
-// TestWhatWentOnAcrossIsSent has a request that counts as repeated until after the time since which its VM is told again, which its facts do not say: it stays, as
-// it is told of in full.
+// TestWhatWentOnAcrossIsSent has a request that counts as repeated until after the time since which its VM is derived again, which its facts do not say: it stays, as
+// it was recorded in full.
 func TestWhatWentOnAcrossIsSent(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

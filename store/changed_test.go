@@ -21,7 +21,7 @@ type changed struct {
 	At  time.Time
 }
 
-// loadChangeTimes returns when each row of the views that tell it came or changed, by view and what it says.
+// loadChangeTimes returns when each row of the views that have it came or changed, by view and what it says.
 func loadChangeTimes(t *testing.T, s *store.Store) map[string]time.Time {
 	t.Helper()
 	out := map[string]time.Time{}
@@ -79,5 +79,5 @@ func TestChangedAt(t *testing.T) {
 
 	_, err = s.Rederive(t.Context(), "c1")
 	require.NoError(t, err)
-	require.Equal(t, after, loadChangeTimes(t, s), "everything is derived anew, and nothing changes")
+	require.Equal(t, after, loadChangeTimes(t, s), "everything is derived again, and nothing changes")
 }

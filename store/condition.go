@@ -8,7 +8,7 @@ import (
 	"github.com/evictrail/evictrail/store/pg"
 )
 
-// Condition tells how a database is, for whoever looks after it.
+// Condition is the state of a database, for its administrator.
 type Condition struct {
 	Server   string   // version of Postgres
 	User     string   // as whom we are connected
@@ -16,7 +16,7 @@ type Condition struct {
 	ReadOnly bool     // our transactions cannot write, by a setting of the server, the database or the role
 	Lacking  []string // the rights that a writer needs and we lack, such as "INSERT on evictrail.events"
 	Bytes    int64    // size of the database
-	Facts    int64    // how many there are, as the planner estimates it; -1 where it was never told
+	Facts    int64    // how many there are, as the planner estimates it; -1 where it never counted
 	MayBuild bool     // we may make schemas in this database: bring its schema up to date
 }
 

@@ -17,17 +17,17 @@
 //
 // A room knows at most those below it, retention also read, and never this package, which ties them together:
 //
-//   - The database: store.go opens it, schema.go makes its schema (package migrations), condition.go and upkeep.go tell how it is.
+//   - The database: store.go opens it, schema.go makes its schema (package migrations), condition.go and upkeep.go report how it is.
 //   - Record: in one transaction record.go inserts the facts that say something new (fresh.go) and marks their subjects as dirty. partition.go
 //     makes the months that they need, resume.go remembers how each object was seen last, clusters.go what is known of clusters;
 //     statistics.go has Postgres count. Every replica does that, and it never asks what facts mean.
 //   - A replica (replica.go) is what a collector writes to. epoch.go notices that the database lost what it had acknowledged, probe.go that it takes
-//     nothing, report.go tells the others how recording goes.
+//     nothing, report.go reports to the others how recording goes.
 //   - Lease: one replica at a time derives, in a term (leader.go), or a tool that a user runs (byhand.go).
 //   - Fold and flush: deriver.go has subjects derived that are dirty or due, in memory; load reads what that lacks, and flush.go writes what changed.
 //     failures.go leaves out for a while what cannot be derived.
 //
-// A Store reads all of its database (read.Whole), and returns Readers of what callers see (SeenBy); package retention works on its DB. Package storetest gives tests a
+// A Store reads all of its database (read.Whole), and returns Readers of what callers see (SeenBy); package retention works on its DB. Package storetest makes tests a
 // database each.
 //
 // Every call may fail with the errors of package pg: pg.ErrUnavailable (try again), pg.ErrSchema (the database and this program do not

@@ -20,7 +20,7 @@ const (
 SELECT a.object_kind, a.object_uid, a.what, a.value, a.object_version, a.subject, a.namespace, a.vmi, a.vmi_uid, a.node, a.migration, a.pod, a.fact_id
 FROM unnest(@kinds::text[], @uids::text[], @whats::text[]) AS n(kind, uid, what)
 JOIN evictrail.aspects AS a ON a.cluster = @cluster AND a.object_kind = n.kind AND a.object_uid = n.uid AND a.what = n.what`
-	// sameAspectQuery reads what was recorded of aspects of objects where the last does not tell enough: it is newer than the fact, or gone with its object. What counts is
+	// sameAspectQuery reads what was recorded of aspects of objects where the last does not say enough: it is newer than the fact, or gone with its object. What counts is
 	// near the fact, but for what a list says, as nobody knows since when that is so. Counters are compared with what all replicas counted.
 	sameAspectQuery = `
 SELECT f.*

@@ -116,7 +116,7 @@ func queueTermFence(batch *pgx.Batch, cluster string, term int64) {
 }
 
 // Lead begins a term in which this replica derives, as this version of the program does and by these thresholds of loops. It ends with Follow, or when another replica begins
-// one: then what would derive gives ErrDeposed once.
+// one: then what would derive returns ErrDeposed once.
 func (c *ClusterStore) Lead(ctx context.Context, program string, thresholds trail.Thresholds) error {
 	term, err := c.store.beginTerm(ctx, c.cluster, c.replica, program)
 	if err != nil {
@@ -170,7 +170,7 @@ func catchUp(ctx context.Context, tick func(context.Context) (int, trail.News, b
 // tickEvery is how long a leader rests that has derived all there was.
 const tickEvery = 100 * time.Millisecond
 
-// KeepUp derives a portion of what waits, for who calls it again and again, each time when it has rested for as long as this tells.
+// KeepUp derives a portion of what waits, for who calls it again and again, each time after a rest as long as this returns.
 func (c *ClusterStore) KeepUp(ctx context.Context) (news trail.News, rest time.Duration, err error) {
 	_, news, more, err := c.deriveInTerm(ctx)
 	if !more {

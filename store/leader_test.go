@@ -146,7 +146,7 @@ func TestReplicasRecordOneHistory(t *testing.T) {
 	require.Equal(t, want, storetest.Dump(t, s))
 }
 
-// TestAGapOfOneReplicaIsNoneWhereAnotherWatched tells gaps of one replica while another watches, or does not.
+// TestAGapOfOneReplicaIsNoneWhereAnotherWatched records gaps of one replica while another watches, or does not.
 func TestAGapOfOneReplicaIsNoneWhereAnotherWatched(t *testing.T) {
 	t.Parallel()
 	const pods = "pods"

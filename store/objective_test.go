@@ -69,7 +69,7 @@ func TestObjectiveIsMissedWhenItsTimeIsOver(t *testing.T) {
 	_, news, err = sink.CatchUp(t.Context(), nil)
 	require.NoError(t, err)
 	require.Len(t, news.Evacuations, 1)
-	require.True(t, news.Evacuations[0].Judged, "that was told")
+	require.True(t, news.Evacuations[0].Judged, "that was counted")
 	require.Equal(t, trail.OutcomeCancelled, news.Evacuations[0].Row.Outcome)
 
 	thresholds.Objectives = trail.Objectives{trail.AnyRequester: time.Hour}

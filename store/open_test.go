@@ -113,7 +113,7 @@ func TestOpenUntil(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.DeriveStale(t.Context(), "c1", nil)
 	require.NoError(t, err)
-	_, err = s.DB.Exec(t.Context(), "DELETE FROM evictrail.loops WHERE closed_by = 'refuted'") // all facts do not tell of them
+	_, err = s.DB.Exec(t.Context(), "DELETE FROM evictrail.loops WHERE closed_by = 'refuted'") // all facts do not show them
 	require.NoError(t, err)
 	require.Equal(t, openUntilOf(trail.DeriveAll(facts, storetest.Brief, end)), openUntil(t, s))
 

@@ -14,7 +14,7 @@ import (
 
 // TestT11Months lives through fourteen boundaries of months, hour by hour, on clocks of places where the time of day is moved. Facts come at every
 // one of these times, from both sides of the boundary. Making a partition is denied once for an hour, and once from a month until three days before it is
-// needed: no fact gets into the default partition, and the alert would tell of the latter seven days ahead, and of nothing else.
+// needed: no fact gets into the default partition, and the alert would fire for the latter seven days ahead, and for nothing else.
 func TestT11Months(t *testing.T) {
 	t.Parallel()
 	const (

@@ -119,7 +119,7 @@ WHERE cluster = @cluster
 }
 
 // A replica notes every 10 s that it is watching: one that did so within three times that is taken to watch still. Should it not, the
-// gap is told when it, or the one that takes its place, lists again.
+// gap is recorded when it, or the one that takes its place, lists again.
 const coveredQuery = `
 SELECT EXISTS (
   SELECT

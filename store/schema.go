@@ -11,7 +11,7 @@ import (
 	"github.com/evictrail/evictrail/store/pg"
 )
 
-// SchemaStatus tells which schema a database has and which one this program needs.
+// SchemaStatus says which schema a database has and which one this program needs.
 type SchemaStatus struct {
 	Version  int64 // of the database; 0: empty
 	Expected int64

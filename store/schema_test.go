@@ -15,8 +15,8 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// catalogueQuery describes everything in our schemas, a line each. The order of a table's columns is not told: nothing
-// depends on it. That of a view's is. Nor are the names that Postgres gave to the indexes of partitions.
+// catalogueQuery describes everything in our schemas, a line each. The order of a table's columns is left out: nothing
+// depends on it. That of a view's is. Nor are the names that Postgres chose for the indexes of partitions.
 const catalogueQuery = `
 WITH spaces AS (
   SELECT oid, nspname, nspacl FROM pg_namespace WHERE nspname IN ('evictrail', 'evictrail_v1')
@@ -154,7 +154,7 @@ func TestUpgradeIsAllOrNothing(t *testing.T) {
 	require.NoError(t, status.Check())
 }
 
-// TestUpgradeOfATooOldSchema: who is told so knows what to do.
+// TestUpgradeOfATooOldSchema: the error says what to do.
 func TestUpgradeOfATooOldSchema(t *testing.T) {
 	t.Parallel()
 	s := openSchema38(t)

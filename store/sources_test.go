@@ -18,7 +18,7 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// TestARequestDerivesWhatItConcerns stores one audit event after everything else: what it is about is told again.
+// TestARequestDerivesWhatItConcerns stores one audit event after everything else: what it is about is derived again.
 func TestARequestDerivesWhatItConcerns(t *testing.T) {
 	t.Parallel()
 	const marked = `Eviction triggered evacuation of VMI "shop/db"`
@@ -83,7 +83,7 @@ func TestARequestDerivesWhatItConcerns(t *testing.T) {
 	}
 }
 
-// TestSourcesInAnyOrder stores what the watches, the observer and the audit log tell in all orders, whole and in
+// TestSourcesInAnyOrder stores what the watches, the observer and the audit log report in all orders, whole and in
 // pieces, the audit log also as an import that is derived later: the rows are the same.
 func TestSourcesInAnyOrder(t *testing.T) {
 	t.Parallel()
@@ -166,7 +166,7 @@ func TestRequestAndItsPodAtTheSameTime(t *testing.T) {
 	require.NoError(t, s.DB.QueryRow(t.Context(), "SELECT count(*) FROM evictrail_v1.evacuations WHERE requester = 'alice'").Scan(&met))
 	require.Equal(t, vms, met)
 	dumped := storetest.Dump(t, s)
-	require.Len(t, dumped["eviction_requests"], vms, "and each is told once")
+	require.Len(t, dumped["eviction_requests"], vms, "and each is recorded once")
 }
 
 // splitSources cuts the facts of each source into pieces, and mixes them.

@@ -144,7 +144,7 @@ func TestResume(t *testing.T) {
 		Meta: tracker.Meta{UID: "uid-db-0", Namespace: "shop", Name: "db-0", ResourceVersion: "9999"}, Seen: tracker.Seen{At: start.Add(time.Hour), Listed: true},
 		Node: "n2", Phase: "Running",
 	}
-	require.Empty(t, tr.Observe(mark), "the same state, listed anew after a restart, is no change")
+	require.Empty(t, tr.Observe(mark), "the same state, listed again after a restart, is no change")
 	mark.ResourceVersion, mark.Mark = "10000", "n2"
 	require.Len(t, tr.Observe(mark), 1)
 

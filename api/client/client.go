@@ -85,7 +85,7 @@ func isLoopback(host string) bool {
 // refuseRedirect follows no redirect: evictrail sends none, and a token is not for others.
 func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Close gives back the connections.
+// Close closes the connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // remoteError is what the server said, and what that means to a caller.
@@ -99,7 +99,7 @@ func (e *remoteError) Error() string { return e.text }
 func (e *remoteError) Unwrap() error { return e.sentinel }
 
 // get asks for a path below the server's URL, and returns the body and the headers of an answer of a media type. A problem becomes
-// the error that it tells of; *api.Problem where that is none of the sentinels.
+// the error that it describes; *api.Problem where that is none of the sentinels.
 func (c *Client) get(ctx context.Context, at *url.URL, mediaType string) ([]byte, http.Header, error) {
 	return c.sendRequest(ctx, http.MethodGet, at, mediaType, http.NoBody)
 }
@@ -142,7 +142,7 @@ func (c *Client) sendRequest(ctx context.Context, method string, at *url.URL, me
 	return nil, nil, fmt.Errorf("ask %s: it does not answer as evictrail does (%s, %s): is the URL right?", c.base, answer.Status, sort)
 }
 
-// parseProblem returns the error that a problem tells of.
+// parseProblem returns the error that a problem describes.
 func (c *Client) parseProblem(body []byte) error {
 	var p api.Problem
 	if err := json.Unmarshal(body, &p); err != nil {

@@ -38,7 +38,7 @@ func (c *Client) ListJSON(ctx context.Context, v trail.View, q trail.Query) (tra
 	return p.fetchAll(ctx, q)
 }
 
-// ListText is Store.ListText, but for empty cells: CSV does not tell them from NULL, and so they are nil.
+// ListText is Store.ListText, but for empty cells: CSV does not distinguish them from NULL, and so they are nil.
 func (c *Client) ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error) {
 	var t trail.Table
 	read := func(body []byte) ([][]*string, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
-// WhatIf is Store.WhatIf. Nobody is told of its progress.
+// WhatIf is Store.WhatIf. Its progress is not reported.
 func (c *Client) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {
 	var a whatif.Answer
 	question, err := json.Marshal(api.NewWhatIfBody(q))

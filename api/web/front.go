@@ -9,7 +9,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// frontBody is what the front page tells of one cluster, or of all.
+// frontBody is what the front page shows of one cluster, or of all.
 type frontBody struct {
 	All      []clusterCard // where several clusters are recorded and none is chosen
 	Overview *trail.Overview
@@ -140,9 +140,9 @@ func listMissingSources(o trail.Overview) []string {
 	var out []string
 	if !o.Seen.Audit && !o.Seen.Observer {
 		out = append(out, "No audit events and no observer: who asked for an eviction, with which words, and what was refused is not known. "+
-			"`evictrail generate manifests audit-policy` begins that; docs/audit.md tells the rest.")
+			"`evictrail generate manifests audit-policy` begins that; docs/audit.md says the rest.")
 	} else if !o.Seen.Audit {
-		out = append(out, "No audit events: of what was refused or repeated only the observer tells, and nothing of who cancels and who drains.")
+		out = append(out, "No audit events: what was refused or repeated only the observer reports; nothing reports who cancels and who drains.")
 	}
 	return out
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// loopBody is what the page of a loop tells.
+// loopBody is what the page of a loop shows.
 type loopBody struct {
 	Cluster  string
 	Loop     trail.Loop

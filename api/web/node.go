@@ -13,7 +13,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// nodeBody is what the page of a node tells.
+// nodeBody is what the page of a node shows.
 type nodeBody struct {
 	Cluster, Node string
 	WhyNot        trail.NotAnswer
@@ -79,7 +79,7 @@ func nodePage(v *visit) error {
 	return v.renderPage("node", http.StatusOK)
 }
 
-// findStoryStart returns from when on the story of a node is told: from the first of what happened in the last hour, and of what is
+// findStoryStart returns the start of the story of a node: from the first of what happened in the last hour, and of what is
 // still going on.
 func findStoryStart(c *trail.Cluster, node string) time.Time {
 	from, recent := c.Now, c.Now.Add(-nodeSpan)

@@ -44,7 +44,7 @@ func SignedIn(r *http.Request) string {
 	return c.Value
 }
 
-// signInBody is what the page tells where one signs in.
+// signInBody is what the sign-in page shows.
 type signInBody struct {
 	Back        string // where to go then
 	Problem     string // why the token before was not taken; empty: none was given

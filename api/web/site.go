@@ -19,7 +19,7 @@ import (
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
-// Reader is where pages get what they tell. It is safe for concurrent use. Errors: trail.ErrNotFound, *trail.AmbiguousError.
+// Reader is where pages get what they show. It is safe for concurrent use. Errors: trail.ErrNotFound, *trail.AmbiguousError.
 type Reader interface {
 	Summaries(ctx context.Context) ([]trail.ClusterSummary, error)
 	// Recorders returns the state of the recorder of each cluster, or of the named one. With a non-zero from, each has the gaps that overlap
@@ -39,7 +39,7 @@ func ForAll(r Reader) func(trail.Scope) Reader { return func(trail.Scope) Reader
 
 // Site serves the pages.
 type Site struct {
-	// Readers gives where the pages of a visitor who sees so much get what they tell.
+	// Readers returns where the pages of a visitor who sees so much get what they show.
 	Readers func(trail.Scope) Reader
 	// Admit says who a visitor is, and what they may see; an error may be a *Refusal. Nil: everybody sees everything.
 	Admit func(*http.Request) (Visitor, error)
@@ -51,7 +51,7 @@ type Site struct {
 	Turn Turn
 	// LongTurn is Turn for a page that may take long; nil: at once.
 	LongTurn Turn
-	// Failed is told of an error that a visitor cannot mend; nil: nobody is.
+	// Failed is called with an error that a visitor cannot fix; may be nil.
 	Failed func(path string, err error)
 }
 
@@ -110,7 +110,7 @@ type frame struct {
 	Visitor    string                 // who signed in; empty: nobody has to
 	Theme      string                 // dark, light, or empty: as the browser prefers
 	Here       string                 // path and query of this page
-	Live       string                 // where to hear of what is new; empty: the page tells of the past
+	Live       string                 // where changes are announced; empty: the page is about the past
 	AsOf       time.Time              // the moment for which it speaks; zero: it speaks for none
 	Query      string                 // what was searched for
 	Content    any                    // of the page's own template

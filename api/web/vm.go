@@ -10,7 +10,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// vmBody is what the page of a VM tells.
+// vmBody is what the page of a VM shows.
 type vmBody struct {
 	Cluster, Namespace, Name, Node string
 	Why                            trail.Answer
@@ -116,7 +116,7 @@ func migrationOf(rows trail.Derived, uid string) *trail.Migration {
 	return &rows.Migrations[i]
 }
 
-// storyFrom returns from when on the story of a VM is told: that of the answer, and of the loops that it is in.
+// storyFrom returns the start of the story of a VM: that of the answer, and of the loops that it is in.
 func storyFrom(c *trail.Cluster, a trail.Answer) time.Time {
 	from := c.Now.Add(-time.Hour)
 	if len(a.Evidence) > 0 {

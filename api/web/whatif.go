@@ -33,7 +33,7 @@ type proposal struct {
 	Ticked      bool
 }
 
-// untold is something that the history cannot tell, and how often with which policy.
+// untold is something that the history does not show, and how often with which policy.
 type untold struct{ Text, Counts string }
 
 var proposalAbout = map[string]string{

@@ -14,7 +14,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// How callers of the API, the page and the metrics are told apart.
+// How callers of the API, the page and the metrics are distinguished.
 const (
 	authNone       = "none"       // they are not
 	authKubernetes = "kubernetes" // the cluster says who they are, and what they may see

@@ -66,7 +66,7 @@ func TestReaders(t *testing.T) {
 	}
 	all := ask("evacuations")
 	require.Len(t, strings.Split(strings.TrimSpace(all), "\n"), 1+8+3+4)
-	require.Contains(t, all, "CLUSTER", "several clusters are told apart")
+	require.Contains(t, all, "CLUSTER", "several clusters are distinguished")
 	drain := ask("evacuations", "--cluster", "c-node-drain")
 	require.NotContains(t, drain, "CLUSTER")
 	require.Contains(t, drain, "web-3")

@@ -35,7 +35,7 @@ func newAuditImport() *cobra.Command {
 		Use: "import FILE...", Short: "Import audit log files", Args: asUsage(cobra.MinimumNArgs(1)),
 		Long: `Read audit logs of kube-apiservers, plain or gzip, '-' being standard input, and store who asked for evictions and
 migrations. Files may be months old, in any order, and overlap: what is stored already adds nothing, and what was
-recorded before is told anew with what they say. Lines are audit.k8s.io Events or EventLists.
+recorded before is derived again with what they say. Lines are audit.k8s.io Events or EventLists.
 
 Lines that cannot be used are counted and the first is shown; the rest is stored. Exit status 1 when there were any.`,
 		Example: `  evictrail audit import /var/log/kubernetes/audit/*.log
@@ -172,7 +172,7 @@ func (i importer) importFile(ctx context.Context, name string, stdin io.Reader) 
 	printTextf(i.out, "%s: %d lines: %d taken, %d known already, %d about something else, %d refused, in %s\n", label, report.Lines,
 		added, report.Taken-added, report.Skipped, report.Refused, time.Since(started).Round(time.Millisecond))
 	if settled > 0 {
-		printTextf(i.progress, "%s: of these, %d from before %s, of which facts were dropped: kept, and what is told of that time stays as it is\n", label, settled,
+		printTextf(i.progress, "%s: of these, %d from before %s, of which facts were dropped: kept, and the rows about that time stay as they are\n", label, settled,
 			upkeep.FactsFrom.UTC().Format(time.DateOnly))
 	}
 	if report.First != "" {

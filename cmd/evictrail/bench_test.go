@@ -19,7 +19,7 @@ import (
 )
 
 // BenchmarkAuditImport imports audit logs of two lengths, 30 % of whose lines repeat others: what it holds in memory is
-// the same for both. Reading and storing is told apart from deriving, which comes after.
+// the same for both. Reading and storing is measured apart from deriving, which comes after.
 func BenchmarkAuditImport(b *testing.B) {
 	for _, lines := range []int{50_000, 200_000} {
 		b.Run(fmt.Sprintf("lines=%d", lines), func(b *testing.B) {
@@ -86,7 +86,7 @@ func auditLine(r *rand.Rand, i int, at time.Time) string {
 		i, verb, object, message, code, at.Format(time.RFC3339Nano), at.Add(30*time.Millisecond).Format(time.RFC3339Nano))
 }
 
-// watchHeap samples the memory in use until the function that it gives is called, which tells the most.
+// watchHeap samples the memory in use until the function that it returns is called, which returns the most.
 func watchHeap() func() uint64 {
 	var most atomic.Uint64
 	stop, done := make(chan struct{}), make(chan struct{})

@@ -69,7 +69,7 @@ SELECT cluster, subject, md5(migration_uid)::uuid, namespace, vmi, vmi_uid, targ
 FROM evictrail.migrations
 WHERE vmi = 'back'`
 
-// TestDashboardsTellOfASample compares what panels tell of a sample of many migrations with what the same queries tell of all of them, and of few with what they
+// TestDashboardsTellOfASample compares what panels show of a sample of many migrations with what the same queries return of all of them, and of few with what they
 // are when they are counted plainly.
 func TestDashboardsTellOfASample(t *testing.T) {
 	t.Parallel()
@@ -172,7 +172,7 @@ func (a asker) renderQuery(t *testing.T, q dashboards.Query, namespace string) s
 	return text
 }
 
-// queryPanel returns the rows of a panel, and all those that it has where it never tells of a sample.
+// queryPanel returns the rows of a panel, and all those that it has where it never shows a sample.
 func (a asker) queryPanel(t *testing.T, name, namespace string) []map[string]any {
 	t.Helper()
 	return a.queryRows(t, a.renderQuery(t, a.of[name], namespace))

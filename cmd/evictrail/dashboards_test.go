@@ -19,7 +19,7 @@ import (
 type scenario struct {
 	name  string
 	until string // time of day, UTC; empty: to the end
-	vm    string // whose story is told
+	vm    string // whose story is shown
 	node  string // that is investigated
 }
 

@@ -29,7 +29,7 @@ type databaseFlags struct {
 func (d *databaseFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&d.url, "database-url", os.Getenv("EVICTRAIL_DATABASE_URL"),
 		"PostgreSQL `URL`, without a password (env EVICTRAIL_DATABASE_URL)")
-	cmd.Flags().Lookup("database-url").DefValue = "" // help does not tell what the environment has
+	cmd.Flags().Lookup("database-url").DefValue = "" // help does not show what the environment has
 	cmd.Flags().StringVar(&d.passwordFile, "database-password-file", "", "`file` whose first line is the password; a pgpass file works too. Read again for each connection")
 	cmd.Flags().BoolVar(&d.insecure, "database-insecure", false, "also use a database on another host without sslmode=verify-full: who is between could read and change all")
 }

@@ -37,7 +37,7 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Play recorded incidents of real clusters, no cluster needed", GroupID: "record", Args: asUsage(cobra.NoArgs),
 		Long: `Start a Postgres of our own, play recorded incidents of real KubeVirt clusters through the collector into it, show what
-to ask, and stay until you press Ctrl-C. Each recording is a cluster of its own: --cluster tells them apart, and the label cluster in /metrics. The API is served on
+to ask, and stay until you press Ctrl-C. Each recording is a cluster of its own: --cluster distinguishes them, and the label cluster in /metrics. The API is served on
 --listen: /docs describes it.`,
 		Example: `  evictrail demo
   evictrail demo --once   # leave when everything is played`,
@@ -127,7 +127,7 @@ func (f *demoFlags) openRecordings() ([]*recording.Recording, error) {
 	return out, nil
 }
 
-// playRecordings plays everything, tells what to try after the first, and waits for the end.
+// playRecordings plays everything, prints what to try after the first, and waits for the end.
 func (f *demoFlags) playRecordings(ctx context.Context, db *database, web *service, recs []*recording.Recording, out io.Writer, log *slog.Logger, started time.Time) error {
 	p := player{thresholds: trail.DefaultThresholds(), store: db.Store, log: log, progress: io.Discard}
 	for i, rec := range recs {

@@ -52,7 +52,7 @@ func (f *deschedulerFlags) addFlags(cmd *cobra.Command) {
 func (f *deschedulerFlags) addSources(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.model = models[0]
-	flags.StringVar(&f.policy, "descheduler-policy", "", "`file` with the descheduler's policy: tells that one is at work, and its settings")
+	flags.StringVar(&f.policy, "descheduler-policy", "", "`file` with the descheduler's policy: says that one is at work, and its settings")
 	flags.StringVar(&f.configMap, "descheduler-configmap", "", "watch the ConfigMap `namespace/name` with the descheduler's policy; on OpenShift openshift-kube-descheduler-operator/descheduler")
 	flags.StringVar(&f.url, "descheduler-metrics-url", "", "read the descheduler's metrics at this `URL`: how often it held back evictions, and when it was started")
 	flags.StringVar(&f.tokenFile, "descheduler-metrics-token-file", "", "`file` with the bearer token to send there; read again when it changes")

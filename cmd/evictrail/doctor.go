@@ -24,7 +24,7 @@ func newDoctor() *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check what evictrail needs, and say what to do", GroupID: "keep", Args: asUsage(cobra.NoArgs),
-		Long: `Check everything that "run" would need with the same flags: the cluster and what its versions of KubeVirt and the descheduler tell, each
+		Long: `Check everything that "run" would need with the same flags: the cluster and what its versions of KubeVirt and the descheduler report, each
 right, each source of what is recorded, the database with its schema, rights and room, and the three clocks. Put "doctor" where "run" stands in a
 command line or a manifest. It changes nothing, neither in the cluster nor in the database, and goes on where one of them is away.
 

@@ -52,13 +52,13 @@ func (d *doctor) checkClock(subject string, ahead func() (time.Duration, bool)) 
 	case !known:
 		d.addCheck(healthWarn, subject, "not known: its answers have no date", "")
 	case skew.Abs() > mostSkew:
-		d.addCheck(healthWarn, subject, text, "have all clocks set by NTP: what is told by different clocks stands in the wrong order otherwise")
+		d.addCheck(healthWarn, subject, text, "have all clocks set by NTP: what has times of different clocks stands in the wrong order otherwise")
 	default:
 		d.addOKf(subject, "within %s of ours", mostSkew)
 	}
 }
 
-// kubeVirt tells which versions of KubeVirt there are and what they do not say.
+// kubeVirt reports which versions of KubeVirt there are and what they do not show.
 func (d *doctor) kubeVirt(ctx context.Context) {
 	found, err := askWithTimeout(ctx, d.probe.KubeVirts)
 	switch {
@@ -143,7 +143,7 @@ func (d *doctor) checkRights(ctx context.Context) {
 	d.addOKf("rights", "%d granted: %s", n, strings.Join(order, "; "))
 }
 
-// checkSources checks where else something is told: the descheduler, audit events, the observer of evictions.
+// checkSources checks the other sources: the descheduler, audit events, the observer of evictions.
 func (d *doctor) checkSources(ctx context.Context) {
 	d.checkPolicy(ctx)
 	d.deschedulerMetrics(ctx)
@@ -165,7 +165,7 @@ func (d *doctor) checkPolicy(ctx context.Context) {
 	case f.policy != "":
 		text, err = os.ReadFile(f.policy)
 	case f.configMap == "":
-		d.addCheck(healthWarn, subject, "not known", "if there is a descheduler, name its policy with --descheduler-configmap or --descheduler-policy: its cooldowns are not told without")
+		d.addCheck(healthWarn, subject, "not known", "if there is a descheduler, name its policy with --descheduler-configmap or --descheduler-policy: its cooldowns are not known without")
 		return
 	case d.probe == nil:
 		d.addCheck(healthWarn, subject, "not checked: the cluster is away", "")
@@ -194,7 +194,7 @@ func (d *doctor) deschedulerMetrics(ctx context.Context) {
 	const subject = "descheduler metrics"
 	target := d.f.descheduler.newScrapeTarget()
 	if target == nil {
-		d.addCheck(healthWarn, subject, "not read", "if there is a descheduler, give --descheduler-metrics-url: what it held back, its version and its restarts are not told without")
+		d.addCheck(healthWarn, subject, "not read", "if there is a descheduler, give --descheduler-metrics-url: what it held back, its version and its restarts are not known without")
 		return
 	}
 	o, err := askWithTimeout(ctx, target.Metrics)
@@ -213,7 +213,7 @@ func (d *doctor) deschedulerMetrics(ctx context.Context) {
 	}
 }
 
-// auditFile checks that the audit log can be followed. What came of audit events the database tells.
+// auditFile checks that the audit log can be followed. What came of audit events is in the database.
 func (d *doctor) auditFile() {
 	path := d.f.intake.auditFile
 	if path == "" {

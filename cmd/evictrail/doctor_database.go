@@ -33,7 +33,7 @@ func (d *doctor) findClusterName(ctx context.Context, config *rest.Config) {
 	d.addOKf("identity", "recorded as %s, the UID of the namespace kube-system", name)
 }
 
-// checkDatabase checks whether it answers, its schema, our rights in it, its room, and what was told into it.
+// checkDatabase checks whether it answers, its schema, our rights in it, its room, and what was recorded in it.
 func (d *doctor) checkDatabase(ctx context.Context) {
 	s := d.openDatabase(ctx)
 	if s == nil {
@@ -176,7 +176,7 @@ func (d *doctor) checkDeriveFailures(ctx context.Context, s *store.Store) {
 	}
 }
 
-// checkRequestSources tells what was recorded of this cluster, and when the sources of requests last told of one.
+// checkRequestSources reports what was recorded of this cluster, and when the sources of requests last reported one.
 func (d *doctor) checkRequestSources(ctx context.Context, s *store.Store) {
 	if d.name == "" {
 		return
@@ -219,14 +219,14 @@ func (d *doctor) checkRecorder(ctx context.Context, s *store.Store) bool {
 	return true
 }
 
-// checkLastRequest judges when a source last told of a request. Where nobody evicts, none has anything to tell.
+// checkLastRequest checks when a source last reported a request. Where nobody evicts, none has anything to report.
 func (d *doctor) checkLastRequest(subject string, last time.Time, expected bool, advice string) {
 	switch {
 	case !last.IsZero():
-		d.addOKf(subject, "the last eviction request that was told is of %s", last.Format(time.RFC3339))
+		d.addOKf(subject, "the last eviction request that was recorded is of %s", last.Format(time.RFC3339))
 	case expected:
-		d.addCheck(healthWarn, subject, "expected, but none told of an eviction request yet", "where nobody has evicted a VM that is as it should be; else "+advice)
+		d.addCheck(healthWarn, subject, "expected, but none reported an eviction request yet", "where nobody has evicted a VM that is as it should be; else "+advice)
 	case subject == "audit events":
-		d.addCheck(healthWarn, subject, "none expected and none seen", "who asks for evictions is told by audit events alone: "+strings.TrimPrefix(advice, "see docs/audit.md: "))
+		d.addCheck(healthWarn, subject, "none expected and none seen", "only audit events say who asks for evictions: "+strings.TrimPrefix(advice, "see docs/audit.md: "))
 	}
 }

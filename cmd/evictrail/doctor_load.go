@@ -17,7 +17,7 @@ func (d *doctor) nodeLoad(ctx context.Context) {
 	const subject = "node load"
 	target := d.f.prometheus.newTarget()
 	if target == nil {
-		d.addCheck(healthWarn, subject, "no Prometheus is asked", "give --prometheus-url: whether a move was needed, and what came of it, is not told without, but where OpenShift's descheduler itself tells (--descheduler-metrics-url)")
+		d.addCheck(healthWarn, subject, "no Prometheus is asked", "give --prometheus-url: whether a move was needed, and what came of it, is not known without, except where OpenShift's descheduler reports it (--descheduler-metrics-url)")
 		return
 	}
 	source, err := collector.NewPrometheus(*target, slog.New(slog.DiscardHandler))
@@ -51,7 +51,7 @@ func (d *doctor) nodeLoad(ctx context.Context) {
 		}
 	}
 	if !compared {
-		d.addCheck(healthWarn, subject, "no metric has a threshold", "say above what a node is to be relieved with --prometheus-threshold METRIC=PROMQL, such as cpu=0.8: whether a move was needed is not told without")
+		d.addCheck(healthWarn, subject, "no metric has a threshold", "say above what a node is to be relieved with --prometheus-threshold METRIC=PROMQL, such as cpu=0.8: whether a move was needed is not known without")
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/evictrail/evictrail/store/spool"
 )
 
-// checkSpool tells what waits for the database, as far as no running evictrail has the spool.
+// checkSpool reports what waits for the database, as far as no running evictrail has the spool.
 func (d *doctor) checkSpool() {
 	if d.name == "" || d.f.spool.checkFlags() != nil {
 		return
@@ -16,7 +16,7 @@ func (d *doctor) checkSpool() {
 	c, err := spool.Inspect(d.f.spool.dir, d.name)
 	switch {
 	case errors.Is(err, spool.ErrHeld):
-		d.addOKf("spool", "%s: a running evictrail has it; /readyz, its log and evictrail_spool_facts tell what waits", c.Path)
+		d.addOKf("spool", "%s: a running evictrail has it; /readyz, its log and evictrail_spool_facts show what waits", c.Path)
 	case err != nil:
 		d.addCheck(healthFail, "spool", err.Error(), "name a directory that can be written with --spool-dir: without one a crash loses what the database does not have")
 	case c.Facts > 0:

@@ -27,7 +27,7 @@ type patient struct {
 	http.Handler
 	denied   func(verb, resource string) bool // rights that are lacking; nil: none
 	ahead    time.Duration                    // of its clock
-	kubeVirt string                           // version of KubeVirt that it tells; empty: the recording's
+	kubeVirt string                           // version of KubeVirt that it reports; empty: the recording's
 	webhooks string                           // names of webhooks that are installed
 	policy   string                           // of the descheduler, in the ConfigMap kube-system/descheduler
 }

@@ -78,7 +78,7 @@ func (e epochs) reconcileEpoch(ctx context.Context) error {
 	ours := e.spool.Identity()
 	theirs, err := e.sink.Tie(ctx, ours)
 	if err != nil {
-		e.log.Warn("database does not tell which cluster it has under this name", "err", err)
+		e.log.Warn("database does not answer which cluster it has under this name", "err", err)
 		return nil
 	}
 	switch {
@@ -110,7 +110,7 @@ func (e epochs) refuseTwo(ctx context.Context, recorded, ours string) error {
 		other, err := e.sink.OtherWatching(ctx, nowUTC().Add(-e.f.patience.watching))
 		switch {
 		case err != nil:
-			e.log.Warn("database does not tell who else records under this name", "err", err)
+			e.log.Warn("database does not answer who else records under this name", "err", err)
 			return nil
 		case other == "":
 			return nil

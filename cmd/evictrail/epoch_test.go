@@ -193,7 +193,7 @@ func serviceOf(log *lockedBuilder, stop func() int) runningService {
 	return runningService{base: "http://" + address.FindStringSubmatch(log.String())[1], client: http.DefaultClient, stop: stop}
 }
 
-// TestRebuiltCluster rebuilds a cluster under the same name, while evictrail runs and while it does not: what was there is closed, what is there is told.
+// TestRebuiltCluster rebuilds a cluster under the same name, while evictrail runs and while it does not: what was there is closed, what is there is recorded.
 func TestRebuiltCluster(t *testing.T) {
 	t.Parallel()
 	for name, running := range map[string]bool{"running": true, "stopped": false} {
@@ -205,7 +205,7 @@ func TestRebuiltCluster(t *testing.T) {
 			log, stop := startUnready(t, args)
 			requireEventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return queryPlacements(t, url) }, log)
 			version := 10
-			if !running { // then only its UID tells
+			if !running { // then only its UID shows it
 				require.Equal(t, exitFound, stop())
 				version = 500_000
 			}

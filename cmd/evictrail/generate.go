@@ -46,7 +46,7 @@ type manifestFlags struct {
 func newGenerateManifests() *cobra.Command {
 	f := manifestFlags{options: deploy.DefaultOptions()}
 	cmd := &cobra.Command{
-		Use: "manifests [NAME...]", Short: "Print what makes kube-apiservers tell evictrail of requests", Args: asUsage(cobra.ArbitraryArgs),
+		Use: "manifests [NAME...]", Short: "Print what makes kube-apiservers report requests to evictrail", Args: asUsage(cobra.ArbitraryArgs),
 		Long: `Print the named manifests, by default all, as YAML documents. Nothing is applied. The first two are files for the machines
 of the control plane, the others are for kubectl:
 

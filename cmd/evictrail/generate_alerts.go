@@ -144,7 +144,7 @@ func (f *alertFlags) checkValues() []error {
 	}
 	target := f.options.EvacuationTarget
 	if within := target >= alerts.LowestTarget && target <= alerts.HighestTarget; !within { // nor is what is no number
-		wrong = append(wrong, fmt.Errorf("evacuation-target %v: expected %v to %v percent; with less the alert could not tell a bad hour: give evacuations more time instead",
+		wrong = append(wrong, fmt.Errorf("evacuation-target %v: expected %v to %v percent; with less the alert could not detect a bad hour: give evacuations more time instead",
 			target, alerts.LowestTarget, alerts.HighestTarget))
 	}
 	if !webAddress(f.options.RunbookURL) {

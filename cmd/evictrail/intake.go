@@ -15,7 +15,7 @@ import (
 	"github.com/evictrail/evictrail/collector"
 )
 
-// intakeFlags say how requests are told to us, other than by what they change: audit events and admission reviews.
+// intakeFlags say how requests are reported to us, other than by what they change: audit events and admission reviews.
 type intakeFlags struct {
 	auditFile string
 	tokenFile string
@@ -69,7 +69,7 @@ func (f *intakeFlags) readTokens() ([]string, error) {
 }
 
 // newAccess says who may send audit events: those that were named, else everybody who can reach us where that is only this
-// machine or was said aloud. Denied is told of those who may not.
+// machine or was said aloud. Denied is called for those who may not.
 func (f *intakeFlags) newAccess(l *listenFlags, denied func(cause string)) api.Access {
 	a := api.Access{Clients: f.clients, Certificates: f.tls.clientCAFile != "", Denied: denied}
 	if f.tokenFile != "" {

@@ -104,7 +104,7 @@ func TestObserverIsNotOpenToTheNetwork(t *testing.T) {
 	}
 }
 
-// TestRunTakesRequests runs the service on a recorded cluster that stands still, over HTTPS, and tells it of requests in
+// TestRunTakesRequests runs the service on a recorded cluster that stands still, over HTTPS, and reports requests to it in
 // every way: the observer, a log file that it follows, and audit events sent to it with a token that changes meanwhile.
 func TestRunTakesRequests(t *testing.T) {
 	t.Parallel()

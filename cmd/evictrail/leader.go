@@ -120,7 +120,7 @@ func (l leader) endTerm() {
 	l.leading.recordTermEnd()
 }
 
-// leadUntilDeposed leads until ctx ends or another replica does, which is its only error. While the database is away it tries again. It tells
+// leadUntilDeposed leads until ctx ends or another replica does, which is its only error. While the database is away it tries again. It reports
 // whether it has begun a term, which the caller ends.
 func (l leader) leadUntilDeposed(ctx context.Context) (begun bool, err error) {
 	failed, within := false, answerWithin
@@ -158,7 +158,7 @@ func (l leader) stepWithin(ctx context.Context, within time.Duration, begun bool
 	return l.runStep(ctx, begun)
 }
 
-// runStep derives what was left to do, and tells how long to rest then; first of all it begins the term. It reports whether that has begun: a leader that stood still
+// runStep derives what was left to do, and returns how long to rest then; first of all it begins the term. It reports whether that has begun: a leader that stood still
 // for long must not begin another, as somebody else may derive by then.
 func (l leader) runStep(ctx context.Context, begun bool) (bool, time.Duration, error) {
 	if begun {
@@ -178,7 +178,7 @@ func (l leader) runStep(ctx context.Context, begun bool) (bool, time.Duration, e
 	return true, tryAgain, err
 }
 
-// catchUp derives all that was left, and tells how many subjects that were.
+// catchUp derives all that was left, and returns how many subjects that were.
 func (l leader) catchUp(ctx context.Context, done func(subjects int)) (int, error) {
 	n, news, err := l.sink.CatchUp(ctx, done)
 	l.metrics.Count(news, nowUTC())
@@ -240,7 +240,7 @@ func (l leader) takeTurn(ctx context.Context, lock *lease) error {
 		_, err := l.leadUntilDeposed(turn)
 		l.endTerm()
 		if err != nil {
-			l.log.Warn("lease given back", "lease", lock.Describe(), "err", err)
+			l.log.Warn("lease released", "lease", lock.Describe(), "err", err)
 		}
 		giveBack()
 	case <-over:
@@ -277,7 +277,7 @@ func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRe
 	return l.logOutcome(ctx, l.Interface.Create(ctx, record))
 }
 
-// Update takes, renews or gives back the lease.
+// Update takes, renews or releases the lease.
 func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.logOutcome(ctx, l.Interface.Update(ctx, record))
 }

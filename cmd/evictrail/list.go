@@ -104,7 +104,7 @@ func (q *queryFlags) parseFlags(now time.Time) error {
 	return err
 }
 
-// parseTime reads the time that a flag says; empty gives zero.
+// parseTime reads the time that a flag says; empty means zero.
 func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	t, err := trail.ParseTime(text, now)
 	if err != nil {
@@ -167,7 +167,7 @@ func (l list) printRows(ctx context.Context, s reader, q *queryFlags, out, notes
 		return l.explainNothing(ctx, s, q, len(page.Rows), unseen, out)
 	}
 	query := q.query
-	query.First = q.output == "table" // whose rows tell how often they were repeated
+	query.First = q.output == "table" // whose rows say how often they were repeated
 	t, err := s.ListText(ctx, l.view, query)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ type fairListener struct {
 	open  int
 }
 
-// fairConn is a connection that gives its place back when it is closed.
+// fairConn is a connection that releases its place when it is closed.
 type fairConn struct {
 	net.Conn
 

@@ -41,18 +41,18 @@ func TestVerdicts(t *testing.T) {
 			t.Parallel()
 			url := storetest.NewURL(t)
 			playBuiltin(t, url, name)
-			moves := queryRows[struct{ Told, Because, Need string }](t, url, `
-SELECT format('%s to %s: %s, %s', vmi, target_node, need, benefit) AS told, need_because || '; ' || benefit_because AS because, need
+			moves := queryRows[struct{ Move, Because, Need string }](t, url, `
+SELECT format('%s to %s: %s, %s', vmi, target_node, need, benefit) AS move, need_because || '; ' || benefit_because AS because, need
 FROM evictrail_v1.migrations
 WHERE outcome = 'succeeded'
 ORDER BY created_at, migration`)
-			var told []string
+			var moved []string
 			for _, m := range moves {
-				if told = append(told, m.Told); m.Need == "not_needed" {
+				if moved = append(moved, m.Move); m.Need == "not_needed" {
 					require.Equal(t, want.needs, m.Because)
 				}
 			}
-			require.ElementsMatch(t, want.moves, told)
+			require.ElementsMatch(t, want.moves, moved)
 			require.Equal(t, []struct{ Origin string }{{"descheduler"}}, queryRows[struct{ Origin string }](t, url, "SELECT DISTINCT origin FROM evictrail_v1.node_context"))
 		})
 	}
@@ -72,8 +72,8 @@ func TestPlayWithoutPrometheus(t *testing.T) {
 			code, _, errOut := runCommand(t, "play", recordingDir("a-descheduler-eviction-success"), "--database-url", url, "--prometheus-url", prometheus)
 			require.Zero(t, code, errOut)
 			require.Equal(t, 1, strings.Count(errOut, "node load not read"), errOut)
-			require.Equal(t, []struct{ Told string }{{"descheduler -"}, {"prometheus unanswered"}}, queryRows[struct{ Told string }](t, url,
-				"SELECT DISTINCT origin || ' ' || CASE origin WHEN 'prometheus' THEN reason ELSE '-' END AS told FROM evictrail_v1.node_context ORDER BY 1"))
+			require.Equal(t, []struct{ Source string }{{"descheduler -"}, {"prometheus unanswered"}}, queryRows[struct{ Told string }](t, url,
+				"SELECT DISTINCT origin || ' ' || CASE origin WHEN 'prometheus' THEN reason ELSE '-' END AS source FROM evictrail_v1.node_context ORDER BY 1"))
 			require.Equal(t, []struct{ Benefit string }{{"helped"}, {"helped"}}, queryRows[struct{ Benefit string }](t, url, "SELECT benefit FROM evictrail_v1.migrations"))
 		})
 	}
@@ -99,13 +99,13 @@ func TestPrometheusFlags(t *testing.T) {
 		require.Contains(t, errOut, c.want)
 	}
 	f := prometheusFlags{url: "http://127.0.0.1:9090", queries: []string{"disk=max by (node, x) (y{a=\"b\"})", "cpu=", "memory=m"}, thresholds: []string{"disk=0.8"}}
-	var told []string
+	var named []string
 	for _, q := range f.newTarget().Queries {
-		told = append(told, fmt.Sprintf("%s %v above %s", q.Name, q.Values, q.Threshold))
+		named = append(named, fmt.Sprintf("%s %v above %s", q.Name, q.Values, q.Threshold))
 	}
-	require.Len(t, told, 5)
-	require.Contains(t, told, "memory [m] above ")
-	require.Equal(t, `disk [max by (node, x) (y{a="b"})] above 0.8`, told[4])
+	require.Len(t, named, 5)
+	require.Contains(t, named, "memory [m] above ")
+	require.Equal(t, `disk [max by (node, x) (y{a="b"})] above 0.8`, named[4])
 }
 
 // TestConsequences ties the evictions that followed a needless move to it.
@@ -125,12 +125,12 @@ func TestConsequences(t *testing.T) {
 			url := storetest.NewURL(t)
 			playBuiltin(t, url, name)
 			var got []string
-			for _, r := range queryRows[struct{ Told string }](t, url, `
-SELECT format('%s from %s of %s, %s: %s %s from %s', c.vmi, c.node, m.vmi, c.likelihood, c.steps, c.needless_likelihood, n.vmi) AS told
+			for _, r := range queryRows[struct{ Chain string }](t, url, `
+SELECT format('%s from %s of %s, %s: %s %s from %s', c.vmi, c.node, m.vmi, c.likelihood, c.steps, c.needless_likelihood, n.vmi) AS chain
 FROM evictrail_v1.consequences AS c
 JOIN evictrail_v1.migrations AS m ON m.migration_uid = c.cause_uid
 LEFT JOIN evictrail_v1.migrations AS n ON n.migration_uid = c.needless_uid`) {
-				got = append(got, r.Told)
+				got = append(got, r.Chain)
 			}
 			require.ElementsMatch(t, want, got)
 			loops := queryRows[struct{ Summary string }](t, url, "SELECT summary FROM evictrail_v1.loops WHERE kind = 'dual_retry'")

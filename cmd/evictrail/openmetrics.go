@@ -26,7 +26,7 @@ type samples struct {
 	families map[string]*dto.MetricFamily // each with its metrics once for each sample, in the order of their times
 }
 
-// newSamples makes the file at once: that it cannot be written should not be told when all was played.
+// newSamples makes the file at once: that it cannot be written should not be reported only after all was played.
 func newSamples(from prometheus.Gatherer, path string) (*samples, error) {
 	file, err := os.Create(path)
 	if err != nil {

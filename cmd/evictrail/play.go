@@ -55,7 +55,7 @@ the recording in; nothing of the order or the times is lost by that.
 Without --database-url it starts a Postgres of its own in --data-dir, prints how to reach it, and stays until you press Ctrl-C, so that you can ask.
 
 --metrics-out is for rules and dashboards: promtool makes blocks for a Prometheus of it. Counters count what is new, so play into a
-database that does not have the recording yet. A file cannot tell that a series has ended: Prometheus goes on showing it for five minutes.`,
+database that does not have the recording yet. A file cannot say that a series has ended: Prometheus goes on showing it for five minutes.`,
 		Example: `  evictrail play testdata/recordings/c-node-drain --database-url postgres:///evictrail
   evictrail play rec                      # into a Postgres of its own, which stays until Ctrl-C
   evictrail play rec --audit-delay 30s    # audit events come as late as an API server's batches

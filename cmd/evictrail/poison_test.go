@@ -114,7 +114,7 @@ func TestAnEventOfTheYear0StopsNothing(t *testing.T) {
 	for _, row := range queryRows[map[string]any](t, url, "SELECT clock, evidence, observed_at - occurred_at < interval '1 minute' AS near FROM evictrail.events WHERE object_uid LIKE 'poison%'") {
 		require.Equal(t, "observer", row["clock"])
 		require.Contains(t, row["evidence"], "implausible time")
-		require.Equal(t, true, row["near"], "it is told when it was seen")
+		require.Equal(t, true, row["near"], "it has the time when it was seen")
 	}
 	_, found, _ := runCommand(t, append([]string{"doctor"}, args[1:]...)...)
 	require.Contains(t, found, "ok    spool")

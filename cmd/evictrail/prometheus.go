@@ -29,7 +29,7 @@ func (f *prometheusFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.tokenFile, "prometheus-token-file", "", "`file` with the bearer token to send there; read again when it changes")
 	flags.StringVar(&f.caFile, "prometheus-ca-file", "", "`file` with the CA of its certificate (PEM); read again when it changes")
 	flags.BoolVar(&f.insecure, "prometheus-insecure", false, "do not check its certificate")
-	flags.StringArrayVar(&f.queries, "prometheus-query", nil, "`metric=PromQL` that gives a ratio for each node, in place of a default ("+
+	flags.StringArrayVar(&f.queries, "prometheus-query", nil, "`metric=PromQL` that returns a ratio for each node, in place of a default ("+
 		strings.Join(metricNames(collector.DefaultLoadQueries()), ", ")+") or beside them; metric= leaves one out")
 	flags.StringArrayVar(&f.thresholds, "prometheus-threshold", nil, "`metric=PromQL` above which a node is to be relieved: for each node, or one number for all")
 }

@@ -39,7 +39,7 @@ played whatever ends it.
 Of each object only the fields are written that evictrail reads: no environment, no volumes, no cloud-init, no labels or annotations but those of
 KubeVirt and the descheduler that it goes by; of Kubernetes Events those about VMs; of the audit log what is about evictions and migrations. Names are
 written: of VMs, namespaces, nodes and users. With --redact they are replaced by pseudonyms, the same name by the same, so that the story stays the
-same, and the addresses from which users asked are left out; the key of the pseudonyms is not kept. Times stay as they are. docs/record.md tells more. Look into the files before you share them.`,
+same, and the addresses from which users asked are left out; the key of the pseudonyms is not kept. Times stay as they are. docs/record.md says more. Look into the files before you share them.`,
 		Example: `  evictrail record rec --for 1h
   evictrail record rec --redact --audit-file /var/log/kubernetes/audit/audit.log   # on a control-plane node: who asked, too
   evictrail record rec --descheduler-configmap openshift-kube-descheduler-operator/descheduler

@@ -156,7 +156,7 @@ func asRecorded(rows map[string][]string) map[string][]string {
 	return rows
 }
 
-// story is what a redacted recording must tell as the original does: everything but names, and what is made of them.
+// story is what a redacted recording must show as the original does: everything but names, and what is made of them.
 var story = map[string]string{
 	"requests":    "SELECT requested_at, requester_class, answer, effect, dry_run, source, stated_reason, repeats, policy FROM evictrail_v1.eviction_requests",
 	"evacuations": "SELECT marked_at, marked_by, ended_at, outcome, trigger, requester_class, confidence, in_progress, in_progress_lost_at, attempts, failed_attempts, last_failure_reason, strategy, policy FROM evictrail_v1.evacuations",
@@ -188,7 +188,7 @@ var ours = []string{
 	"kubevirt", "kubevirt-controller", "kubevirt-apiserver", "virt-controller", "virt-api", "descheduler", "default", "worker", "drain",
 }
 
-// TestRecordRedacted records every recording with pseudonyms: it tells the same story, and no name, user, address, UID or label of the original
+// TestRecordRedacted records every recording with pseudonyms: it has the same story, and no name, user, address, UID or label of the original
 // stands in it.
 func TestRecordRedacted(t *testing.T) {
 	t.Parallel()
@@ -207,7 +207,7 @@ func TestRecordRedacted(t *testing.T) {
 			require.Greater(t, len(secrets), 50)
 			for secret := range secrets {
 				if strings.Contains(text, secret) { // within a word it is none, such as a resourceVersion's digits
-					require.NotRegexp(t, `(^|[^A-Za-z0-9])`+regexp.QuoteMeta(secret)+`($|[^A-Za-z0-9])`, text, "%s is told", secret)
+					require.NotRegexp(t, `(^|[^A-Za-z0-9])`+regexp.QuoteMeta(secret)+`($|[^A-Za-z0-9])`, text, "%s is shown", secret)
 				}
 			}
 		})

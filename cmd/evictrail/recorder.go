@@ -139,7 +139,7 @@ func (r *recorder) drainSpool(ctx context.Context, s *spool.Spool, ended <-chan 
 			case <-asking.Done():
 			}
 		}()
-		_, err := retryUntilAvailable(asking, r.log, "database does not tell what it has, trying again",
+		_, err := retryUntilAvailable(asking, r.log, "database does not answer what it has, trying again",
 			func() (struct{}, error) { return struct{}{}, r.answerSpoolDoubt(asking, s) }, func(error) bool { return !isClosed(ended) })
 		cancel()
 		if err != nil {
@@ -155,7 +155,7 @@ func (r *recorder) drainSpool(ctx context.Context, s *spool.Spool, ended <-chan 
 	return nil
 }
 
-// answerSpoolDoubt tells the spool what the database knew before anything was stored.
+// answerSpoolDoubt passes the spool what the database knew before anything was stored.
 func (r *recorder) answerSpoolDoubt(ctx context.Context, s *spool.Spool) error {
 	alive, err := r.db.LastAlive(ctx, r.cluster)
 	if err != nil {
@@ -185,7 +185,7 @@ func (r *recorder) collectFacts(ctx context.Context, s *spool.Spool) error {
 		if err := (epochs{r, s}).respondToError(err, c.LastWhole()); err != nil || ctx.Err() != nil {
 			return err
 		}
-		r.log.Info("cluster is listed anew, to compare it with the database")
+		r.log.Info("cluster is listed again, to compare it with the database")
 	}
 }
 
@@ -227,7 +227,7 @@ func (r *recorder) runCollector(ctx context.Context, s *spool.Spool, c *collecto
 	return g.Wait()
 }
 
-// collectNodeLoad looks at the load of nodes once the database is there: what moved its rows tell.
+// collectNodeLoad looks at the load of nodes once the database is there: its rows say what moved.
 func (r *recorder) collectNodeLoad(ctx context.Context, c *collector.Collector, sources []collector.LoadSource) error {
 	if !r.waitForDatabase(ctx) {
 		return ctx.Err()
@@ -285,7 +285,7 @@ func (r *recorder) newCollectorConfig(ctx context.Context, s *spool.Spool) (coll
 	c.Tracker.BeginEpoch(s.Identity().Epoch)
 	kept, err := s.LoadPast(stored, c.Tracker.Resume)
 	if err != nil {
-		r.log.Error("spool does not tell what it knows, going on without", "err", err)
+		r.log.Error("spool does not say what it knows, going on without", "err", err)
 	}
 	past.Add(kept)
 	if d := s.Doubt(); stored && d != nil && !d.Alive.IsZero() {
@@ -315,13 +315,13 @@ func (r *recorder) loadPast(ctx context.Context, t *tracker.Tracker) (past spool
 	return past, err
 }
 
-// How often metrics tell how it stands with the spool, and how long something waits before the log does.
+// How often metrics show the state of the spool, and how long something waits before the log does.
 const (
 	showEvery   = time.Second
 	saidWaiting = time.Minute
 )
 
-// monitorSpool tells how it stands with the spool until ctx ends: metrics always, the log when facts begin to wait for long and when they no longer do.
+// monitorSpool reports the state of the spool until ctx ends: metrics always, the log when facts begin to wait for long and when they no longer do.
 func (r *recorder) monitorSpool(ctx context.Context, s *spool.Spool) {
 	tick := time.NewTicker(showEvery)
 	defer tick.Stop()

@@ -124,7 +124,7 @@ func TestRecordings(t *testing.T) {
 					before = readPublicViews(t, url)
 				}
 				rederiveCluster(t, url, name)
-				require.Equal(t, before, readPublicViews(t, url), "rows derived anew from the facts")
+				require.Equal(t, before, readPublicViews(t, url), "rows derived again from the facts")
 				compareTruth(t, url, name, want, true)
 				if way == "expired" {
 					require.NotEmpty(t, before["gaps"], "each gap is a row")
@@ -235,7 +235,7 @@ func compareMigrations(t *testing.T, url string, want []migrationTruth, audit bo
 	}
 }
 
-// forgiveUnknown takes out what the truth does not know, what only an audit log tells, and what was compared already.
+// forgiveUnknown takes out what the truth does not know, what only an audit log shows, and what was compared already.
 func forgiveUnknown(g, w *migrationTruth, audit bool) {
 	if w.SourceNode == nil {
 		g.SourceNode = nil

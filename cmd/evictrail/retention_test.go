@@ -96,7 +96,7 @@ func TestAuditImportOfDroppedMonths(t *testing.T) {
 	code, out, stderr = runCommand(t, "audit", "import", file, "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
 	require.Contains(t, out, "3 lines: 2 taken, 1 known already")
-	require.Contains(t, stderr, "of these, 2 from before "+nowUTC().AddDate(0, 0, -90).Format("2006-01")+"-01, of which facts were dropped: kept, and what is told of that time stays as it is")
+	require.Contains(t, stderr, "of these, 2 from before "+nowUTC().AddDate(0, 0, -90).Format("2006-01")+"-01, of which facts were dropped: kept, and the rows about that time stay as they are")
 }
 
 func TestWhatIsOldIsDroppedByTheLeader(t *testing.T) {

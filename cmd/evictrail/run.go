@@ -55,21 +55,21 @@ what they may see: who may get virtualmachineinstances everywhere sees everythin
 may (docs/access.md). That needs create on tokenreviews and subjectaccessreviews. Tokens are to be made for evictrail, as by 'kubectl create token
 SERVICEACCOUNT --audience=evictrail', so that they are of no use elsewhere; --auth-audience and --auth-api-tokens accept others.
 
-Who asked for an eviction, with which words, and what was refused, only audit events or the observer tell: kube-apiservers
+Only audit events or the observer say who asked for an eviction, with which words, and what was refused: kube-apiservers
 send audit events to /audit, or --audit-file follows their log; --eviction-observer serves an admission webhook on
 --admission-listen that allows everything, to API servers that know its path or show a certificate. 'evictrail generate manifests' writes what the cluster needs for either.
 
 What decides an eviction beforehand, and what was held back, only the descheduler knows: its policy comes from --descheduler-policy,
 from --descheduler-configmap, which needs list and watch on that ConfigMap, or from --migration-cooldown and its like;
---descheduler-metrics-url reads its metrics, at port 10258 of its pod. Whether a move was needed and what came of it, the load of nodes tells:
+--descheduler-metrics-url reads its metrics, at port 10258 of its pod. The load of nodes shows whether a move was needed and what came of it:
 that of OpenShift's descheduler has its own view of it in these metrics, and --prometheus-url asks a Prometheus.
 
 What is seen is kept on disk first, in --spool-dir, until the database has it. So evictrail starts and records while the database is away, and
 keeps what it has not stored through a crash. When the spool is filling up (--spool-size) repeats of refused requests are left out first, then
-what the descheduler counts, then all else; each loss is counted and told as a gap. One process has a spool.
+what the descheduler counts, then all else; each loss is counted and recorded as a gap. One process has a spool.
 
 Facts are kept for --keep-facts and then dropped by whole months; what they came to (evacuations, migrations, loops, timelines) stays for --keep-rows, so that lists
-go on telling of them. --keep-requesters erases the names of people who asked sooner (docs/retention.md). The replica that derives does that, every hour.
+still show them. --keep-requesters erases the names of people who asked sooner (docs/retention.md). The replica that derives does that, every hour.
 
 Several replicas may record one cluster into one database: each stores what it sees, and with --leader-elect the holder of a lease, which
 needs create, get and update on leases in its namespace, derives what that means. The others take over within 20 s.
@@ -219,7 +219,7 @@ func (f *runFlags) clusterName(ctx context.Context, config *rest.Config, log *sl
 	if f.cluster != "" {
 		return f.cluster, nil
 	}
-	return retryUntilAvailable(ctx, log, "cluster does not tell its identity, trying again (or name it with --cluster)",
+	return retryUntilAvailable(ctx, log, "cluster does not answer its identity, trying again (or name it with --cluster)",
 		func() (string, error) { return collector.ClusterUID(ctx, config) },
 		func(error) bool { return true })
 }

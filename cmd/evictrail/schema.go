@@ -57,11 +57,11 @@ func newSchemaStatus() *cobra.Command {
 	var capacity byteSize
 	var output string
 	cmd := &cobra.Command{
-		Use: "status", Short: "Tell which schema the database has, and what lies in it", Args: asUsage(cobra.NoArgs),
+		Use: "status", Short: "Show which schema the database has, and what lies in it", Args: asUsage(cobra.NoArgs),
 		Long: `Print the version of the database's schema and the one that this evictrail needs, the months of facts with their sizes, how many facts come a day, what is
 dropped next and when, and for how long the room lasts. Exit status 1 when they do not get along.
 
-How much room there is a database does not tell: say it with --capacity. How long things are kept "run" is told: say the same here where it is not the default.
+A database does not report how much room it has: set it with --capacity. How long things are kept is a flag of "run": set the same here where it is not the default.
 Rows are counted as Postgres estimates them.`,
 		Example: `  evictrail schema status --capacity 50GiB
   evictrail schema status --keep-facts 30d --capacity 20GiB -o json`,
@@ -97,7 +97,7 @@ Rows are counted as Postgres estimates them.`,
 	}
 	db.addFlags(cmd)
 	r.addKept(cmd)
-	cmd.Flags().Var(&capacity, "capacity", "room that the database has, in `bytes`, such as 50GiB: tells for how long it lasts")
+	cmd.Flags().Var(&capacity, "capacity", "room that the database has, in `bytes`, such as 50GiB: shows for how long it lasts")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "`format`: table or json")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

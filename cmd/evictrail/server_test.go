@@ -243,7 +243,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestCompletionEnds gives a server that does not answer a second.
+// TestCompletionEnds waits a second for a server that does not answer.
 func TestCompletionEnds(t *testing.T) {
 	t.Parallel()
 	end := make(chan struct{})

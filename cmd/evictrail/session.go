@@ -144,7 +144,7 @@ func (s *service) Gather() ([]*dto.MetricFamily, error) {
 	return append(s.clusters.listGatherers(), s.registry).Gather()
 }
 
-// clusterMetrics are metrics of several clusters in one process, told apart by the label cluster, as those of several processes are by the label of their target.
+// clusterMetrics are metrics of several clusters in one process, distinguished by the label cluster, as those of several processes are by the label of their target.
 // It is safe for concurrent use; its zero value has none.
 type clusterMetrics struct {
 	mu  sync.Mutex

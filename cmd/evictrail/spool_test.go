@@ -133,7 +133,7 @@ func startNoted(t *testing.T, args []string) runningService {
 	return s
 }
 
-// TestRunWithALostSpool starts with neither its spool nor its database, which knows the cluster: what ended meanwhile is told when it
+// TestRunWithALostSpool starts with neither its spool nor its database, which knows the cluster: what ended during that time is recorded when it
 // comes back, and the time since it last heard of us is a gap.
 func TestRunWithALostSpool(t *testing.T) {
 	t.Parallel()
@@ -150,11 +150,11 @@ func TestRunWithALostSpool(t *testing.T) {
 	s := runningService{base: "http://" + address.FindStringSubmatch(log.String())[1], client: http.DefaultClient, stop: stop}
 	require.Eventually(t, func() bool { return strings.Contains(s.getBody(t, "/readyz"), "spooled and not stored: ") }, 2*time.Minute, 20*time.Millisecond, log)
 	allow()
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "cluster is listed anew") }, 2*time.Minute, 50*time.Millisecond, log)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "cluster is listed again") }, 2*time.Minute, 50*time.Millisecond, log)
 	require.Eventually(t, func() bool { return len(readPublicViews(t, url)["gaps"]) == 1 }, 2*time.Minute, 50*time.Millisecond, log)
 	require.Eventually(t, func() bool { return s.getBody(t, "/readyz") == "ok\n" }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, exitFound, stop())
-	require.Equal(t, 1, strings.Count(log.String(), "cluster is listed anew"), log)
+	require.Equal(t, 1, strings.Count(log.String(), "cluster is listed again"), log)
 
 	calm := storetest.NewURL(t)
 	require.Equal(t, exitFound, startRun(t, append(append([]string{}, args[:7]...), "--database-url", calm), nil).stop())
@@ -162,7 +162,7 @@ func TestRunWithALostSpool(t *testing.T) {
 	require.NotEqual(t, open, len(openOf(t, url)), "some of what was open has ended")
 }
 
-// openOf returns what is open: guests, evacuations, migrations, by what tells them apart.
+// openOf returns what is open: guests, evacuations, migrations, by what distinguishes them.
 func openOf(t *testing.T, url string) []map[string]any {
 	t.Helper()
 	return queryRows[map[string]any](t, url, `

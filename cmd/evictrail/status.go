@@ -163,7 +163,7 @@ func (r *recorder) overlaySigns(read *trail.ClusterSigns, at time.Time) trail.Cl
 	return signs
 }
 
-// reportStatus tells the others how it stands with our recording, reads what they tell, and shows both as metrics, until ctx ends. It is a write
+// reportStatus reports the state of our recording to the others, reads what they report, and shows both as metrics, until ctx ends. It is a write
 // like others, so that a database that takes none is noticed while nothing happens in the cluster.
 func (r *recorder) reportStatus(ctx context.Context) {
 	r.reports.expectWrite(nowUTC())

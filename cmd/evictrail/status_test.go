@@ -87,7 +87,7 @@ func startAnyhow(t *testing.T, args []string) runningService {
 	return runningService{base: "http://" + address.FindStringSubmatch(log.String())[1], client: http.DefaultClient, stop: stop}
 }
 
-// saysState waits until /readyz and the metrics tell of a state, with a reason, and the status of the answer.
+// saysState waits until /readyz and the metrics show a state, with a reason, and the status of the answer.
 func saysState(t *testing.T, s runningService, state trail.RecorderState, why string, status int) {
 	t.Helper()
 	var code int
@@ -183,7 +183,7 @@ func TestStateGarbage(t *testing.T) {
 	require.Eventually(t, func() bool { return s.getBody(t, "/readyz") == "ok\n" }, 2*saidWithin, 100*time.Millisecond)
 }
 
-// TestStateNoLeader wants a refused lease to be told as what it is: nobody derives.
+// TestStateNoLeader wants a refused lease to be reported as what it is: nobody derives.
 func TestStateNoLeader(t *testing.T) {
 	t.Parallel()
 	cluster, url := spoiledCluster(t, refusePath("/leases")), storetest.NewURL(t)

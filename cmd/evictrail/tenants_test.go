@@ -109,7 +109,7 @@ func (a *rights) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// apiServer is the audience of tokens that were made for the API server itself: those that kubectl makes when it is told of none.
+// apiServer is the audience of tokens that were made for the API server itself: those that kubectl makes when none is named.
 const apiServer = "https://kubernetes.default.svc"
 
 // madeFor reports whether a token was made for one of the audiences that a review asks for; for the API server, where it asks for none.
@@ -152,7 +152,7 @@ func shareCluster(t *testing.T) *sharedCluster {
 			Detail: "the first object that could not be read is one of tenant-1, the last one of tenant-2",
 		},
 	})...)
-	for name, facts := range map[string][]trail.Fact{cluster: facts, "other": facts[:len(facts)/8]} { // of the latter no right here tells
+	for name, facts := range map[string][]trail.Fact{cluster: facts, "other": facts[:len(facts)/8]} { // no right here names the latter
 		_, err = s.Import(t.Context(), name, facts)
 		require.NoError(t, err)
 		require.NoError(t, s.Alive(t.Context(), name, history.End))
@@ -245,7 +245,7 @@ func (c *sharedCluster) listTargets(t *testing.T, chance *rand.Rand) []string {
 	var out []string
 	for path, methods := range document.Paths {
 		if _, read := methods["get"]; !read || path == "/livez" || path == "/readyz" || path == "/metrics" || path == "/api/v1/stream" {
-			continue // the former tell of no VM; the stream has a test of its own
+			continue // the former are about no VM; the stream has a test of its own
 		}
 		noun := strings.TrimPrefix(path, "/api/v1/")
 		if i := slices.IndexFunc(trail.Views(), func(v trail.View) bool { return v.Noun == noun }); i >= 0 {
@@ -353,7 +353,7 @@ func seeTheirOwn(t *testing.T, c *sharedCluster) {
 					case all:
 						foreign.Add(1)
 					case !strings.Contains(target, word) && !strings.Contains(target, url.QueryEscape(word)): // what was asked for may be said again
-						return fmt.Errorf("%s tells %s, who may see %v, of %s of %s:\n%s", target, token, may, word, owner, extractContext(body, word))
+						return fmt.Errorf("%s shows %s, who may see %v, the %s of %s:\n%s", target, token, may, word, owner, extractContext(body, word))
 					}
 				}
 				if w.Code == http.StatusOK && strings.Contains(target, "cluster=other") && strings.TrimSpace(body) != "[]" {
@@ -418,7 +418,7 @@ func textOf(t *testing.T, page io.Reader) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// hearOfTheirOwn compares the tags of lists: they tell nothing of what changes for others.
+// hearOfTheirOwn compares the tags of lists: they reveal nothing of what changes for others.
 func hearOfTheirOwn(t *testing.T, c *sharedCluster) {
 	t.Helper()
 	namespace, _, _ := strings.Cut(c.vms[0], "/")

@@ -39,7 +39,7 @@ func addDir(cmd *cobra.Command, dir *string, each string) {
 	_ = cmd.MarkFlagDirname("dir")
 }
 
-// outputFiles prints files, YAML as documents, or writes them into a directory where one is named and tells their paths. Files of
+// outputFiles prints files, YAML as documents, or writes them into a directory where one is named and prints their paths. Files of
 // the same names are replaced.
 func outputFiles(out io.Writer, dir string, files []textFile) error {
 	if dir != "" {

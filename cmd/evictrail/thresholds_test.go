@@ -10,7 +10,7 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// TestLoopThresholds plays a recording by thresholds of its own, and again by the usual ones: what the first gave is derived
+// TestLoopThresholds plays a recording by thresholds of its own, and again by the usual ones: the rows of the first are derived
 // again, though no new fact comes.
 func TestLoopThresholds(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ type cooldownTruth struct {
 	Capped    bool      `json:"capped"`
 }
 
-// paths are how the descheduler came to act in the recordings' dual retry loops, as their scenario.md tells.
+// paths are how the descheduler came to act in the recordings' dual retry loops, as their scenario.md says.
 var paths = map[string]string{
 	"b-dual-retry-loop": "annotation_lost", "b2-dual-retry-same-vm": "annotation_lost", "b-dual-retry-loop-v1.8": "free_slot",
 	"m-dual-retry-loop-with-cooldown": "free_slot", "p-dual-retry-loop-v1.9": "free_slot", "k-blocked-slot": "request_forgotten",

@@ -42,7 +42,7 @@ What it leaves out is as it was recorded. --policy can be given several times; -
 --give-up-after make one more. Without any, the three proposals are compared that were discussed for KubeVirt: ` + whatif.Names(whatif.Proposals()) + `.
 
 --sweep replays one setting from here to there, on top of that one more policy. Each answer says what it takes for granted, and counts what the
-history cannot tell. The answer comes from the database, or with --server from an evictrail that serves it. Exit status 3 when no evacuation
+history does not show. The answer comes from the database, or with --server from an evictrail that serves it. Exit status 3 when no evacuation
 began in the period.`,
 		Example: `  evictrail whatif --since 30d
   evictrail whatif --cooldown base=5m,cap=1h,window=24h --since 7d
@@ -58,8 +58,8 @@ began in the period.`,
 func (w *whatIfFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&w.question.Cluster, "cluster", "", "the `cluster`, where several are recorded")
-	f.StringVarP(&w.question.Namespace, "namespace", "n", "", "tell only of VMs of this `namespace`; the others are replayed, too")
-	f.StringVar(&w.question.Node, "node", "", "tell only of this `node`; the others are replayed, too")
+	f.StringVarP(&w.question.Namespace, "namespace", "n", "", "report only VMs of this `namespace`; the others are replayed, too")
+	f.StringVar(&w.question.Node, "node", "", "report only this `node`; the others are replayed, too")
 	f.StringVar(&w.since, "since", "", "from when on: a `time` (2026-11-21 or 2026-11-21T00:30:00Z) or an age (90m, 24h, 7d); by default a week")
 	f.StringVar(&w.until, "until", "", "until when: a `time` or an age; by default now, or when the cluster was last seen")
 	f.StringArrayVar(&w.policies, "policy", nil, "a policy: `words` such as \"base=5m cap=1h\"; can be given several times")
@@ -280,7 +280,7 @@ func writeChanges(b *strings.Builder, r *whatif.Result) {
 		fmt.Fprintf(b, "%s\n", indentParagraph(*tableText(c.Sentence)))
 	}
 	if more := len(r.Changes) + r.ChangesMore - changesShown; more > 0 {
-		fmt.Fprintf(b, "  And %d more; -o json tells %d of them.\n", more, len(r.Changes)-changesShown)
+		fmt.Fprintf(b, "  And %d more; -o json shows %d of them.\n", more, len(r.Changes)-changesShown)
 	}
 	if n := r.RequestsSaved; n > 0 {
 		fmt.Fprintf(b, "  The descheduler would not have repeated %d of its requests.\n", n)
@@ -290,7 +290,7 @@ func writeChanges(b *strings.Builder, r *whatif.Result) {
 	}
 }
 
-// writeUnknown writes what the history cannot tell, each reason once.
+// writeUnknown writes what the history does not show, each reason once.
 func writeUnknown(b *strings.Builder, results []whatif.Result) {
 	texts := map[whatif.UnknownReason]string{}
 	counts := map[whatif.UnknownReason][]string{}
@@ -303,7 +303,7 @@ func writeUnknown(b *strings.Builder, results []whatif.Result) {
 	if len(texts) == 0 {
 		return
 	}
-	b.WriteString("\nWhat the history cannot tell:\n")
+	b.WriteString("\nWhat the history does not show:\n")
 	for _, reason := range slices.Sorted(maps.Keys(texts)) {
 		fmt.Fprintf(b, "%s\n", indentParagraph(texts[reason]+" ("+strings.Join(counts[reason], ", ")+")."))
 	}

@@ -160,7 +160,7 @@ func (p *plugin) findCooldownEnd(vm string, now time.Time) time.Time {
 	return last.to.Add(min(effective, p.cap))
 }
 
-// wish is that the descheduler wants a VM to leave a node: it asked, or its counter tells that it was kept from it.
+// wish is that the descheduler wants a VM to leave a node: it asked, or its counter shows that it was kept from it.
 type wish struct {
 	at       time.Time
 	vm, node string

@@ -8,7 +8,7 @@ import (
 
 // Hooks tie a player to the collector under test. All but Audit, Scrape, Tick and Progress are required.
 type Hooks struct {
-	Clock    func(time.Time)                                                   // told the time of each line before it is released
+	Clock    func(time.Time)                                                   // called with the time of each line before it is released
 	Watched  func(resource string) bool                                        // whether the collector watches the resource; others are not waited for
 	Taken    func(ctx context.Context, resource, resourceVersion string) error // returns when the collector has taken the resource up to the version
 	Audit    func(ctx context.Context, events [][]byte) error                  // takes audit events as the API server sends them; nil: none are sent
@@ -16,7 +16,7 @@ type Hooks struct {
 	Tick     func(ctx context.Context, at time.Time) error                     // called every Every of the recording's time, from its start on, when all that is due was taken; nil: never
 	Every    time.Duration
 	Delay    time.Duration         // how long after an event was logged it is sent
-	Progress func(done, total int) // told after each line; may be nil
+	Progress func(done, total int) // called after each line; may be nil
 	Speed    float64               // times real time; 0: as fast as the collector takes lines in
 }
 

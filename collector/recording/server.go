@@ -58,7 +58,7 @@ type resource struct {
 	ready   bool          // a list was released
 	down    bool          // the recorder could not see: requests are refused
 	epoch   int           // of breaks: a stream of an older one ends
-	gone    bool          // the break that began this epoch is told as 410
+	gone    bool          // the break that began this epoch is answered as 410
 	objects map[string]json.RawMessage
 	order   []string // keys in the order of their first sight, so that lists are stable
 	version uint64
@@ -215,7 +215,7 @@ func (s *Server) releaseLine(i int, expiring bool) (at Position, visible bool) {
 	}
 	r.ready = true // should the recording begin in the middle of a watch
 	r.applyLine(l)
-	if expiring { // what was forgotten here already, a stream would be told before expire ends it, and its client would list twice
+	if expiring { // what was forgotten here already, a stream would send before expire ends it, and its client would list twice
 		r.log = r.log[:len(r.log)-1]
 	}
 	return Position{l.Resource, l.ResourceVersion}, true

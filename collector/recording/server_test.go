@@ -188,7 +188,7 @@ func TestExpiry(t *testing.T) {
 	s := serveRecording(t, ServerOptions{ExpireEvery: 2}, "SYNC a 1", "MODIFIED a 2", "MODIFIED a 3")
 	s.releaseLines(1)
 	w := s.startWatch(t, "&resourceVersion=1")
-	require.Contains(t, s.releaseLines(1), Position{"nodes", "2"}, "every resource must be listed anew")
+	require.Contains(t, s.releaseLines(1), Position{"nodes", "2"}, "every resource must be listed again")
 	require.Equal(t, []string{"ERROR 410", "end"}, w.readNotifications(2))
 	code, _ := s.getPath(t, "/api/v1/nodes?watch=1&resourceVersion=2")
 	require.Equal(t, http.StatusGone, code)

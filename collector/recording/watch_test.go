@@ -182,7 +182,7 @@ func TestReleaseDoesNotWaitForAClientThatReadsNothing(t *testing.T) {
 	}()
 	<-client.answered
 	s.releaseLines(1)
-	<-client.written // it is being told that its version is expired
+	<-client.written // it is being sent that its version is expired
 	go func() {
 		defer close(released)
 		s.releaseLines(1)

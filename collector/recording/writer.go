@@ -45,7 +45,7 @@ type packed struct {
 	lines int
 }
 
-// Create makes the folder of a recording, or takes an empty one. Nobody else may read it: it tells who runs what where.
+// Create makes the folder of a recording, or takes an empty one. Nobody else may read it: it shows who runs what where.
 func Create(dir string, clock func() time.Time) (*Writer, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make recording: %w", err)

@@ -141,7 +141,7 @@ func (d *directory) checkBeside(log *slog.Logger) error {
 		path := filepath.Join(d.parent, entry.Name())
 		if match := dataPattern.FindStringSubmatch(entry.Name()); match != nil && hasVersion(path) {
 			return d.unusableError(fmt.Sprintf("missing, but there is data of PostgreSQL %s in %s", match[1], path), fmt.Sprintf(
-				"set %s to the bin directory of a version %s server, upgrade with pg_upgrade, or move the old data away to begin anew", binEnv, match[1]))
+				"set %s to the bin directory of a version %s server, upgrade with pg_upgrade, or move the old data away to start empty", binEnv, match[1]))
 		}
 		if match := initPattern.FindStringSubmatch(entry.Name()); match != nil && isLeftover(match[1]) {
 			log.Info("removing unfinished data directory", "dir", path)

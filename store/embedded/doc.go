@@ -10,7 +10,7 @@
 //
 // The server must not outlive us. On Linux the kernel sends it an interrupt (a fast shutdown) when we die, however we
 // die; elsewhere, and where that was not enough, the next Start stops what it finds running on its data directory.
-// One goroutine per Server, started by Start, forks the server, waits for it and gives back the lock; it ends with
+// One goroutine per Server, started by Start, forks the server, waits for it and releases the lock; it ends with
 // the server. A service manager should signal evictrail alone (systemd: KillMode=mixed): a SIGTERM of its own makes the
 // server refuse the connections that a last write may need.
 //

@@ -41,7 +41,7 @@ const (
 )
 
 // errSurvivors is why a server does not start: backends outlived its predecessor, which was killed. They see that and
-// end within moments. The text is all that the server gives us to know it by.
+// end within moments. The text is all by which the server lets us recognize it.
 //
 // Source: postgres src/backend/port/sysv_shmem.c and src/backend/utils/init/miscinit.c.
 var errSurvivors = errors.New("backends of a killed server remain")
@@ -175,9 +175,9 @@ func (s *Server) buildArguments(settings map[string]string) []string {
 	return args
 }
 
-// superviseProcess forks the server, owns it until it has ended and then gives everything back. It keeps its thread all that
+// superviseProcess forks the server, owns it until it has ended and then releases everything. It keeps its thread all that
 // time: the kernel sends the parent-death signal at the end of the thread that forked, not of the process, and a thread
-// that is given back may be ended by whoever locks it next.
+// that is released may be ended by whoever locks it next.
 func (s *Server) superviseProcess(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -204,7 +204,7 @@ func (s *Server) endedByItself(err error) error {
 	return fmt.Errorf("server on %s ended by itself: %w; the end of %s:\n%s", s.dir.dataPath(), err, s.log.Name(), end)
 }
 
-// releaseResources gives back what prepare took. The lock goes last.
+// releaseResources releases what prepare acquired. The lock goes last.
 func (s *Server) releaseResources() {
 	if s.log != nil {
 		_ = s.log.Close()

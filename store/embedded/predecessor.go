@@ -16,12 +16,12 @@ import (
 
 const (
 	predecessorPoll = 50 * time.Millisecond
-	// predecessorTimeout is how long a server that we told to stop may take for its last checkpoint.
+	// predecessorTimeout is how long a server that we signalled to stop may take for its last checkpoint.
 	predecessorTimeout = 60 * time.Second
 )
 
 // awaitPredecessor returns when no server runs on the data directory. A process that forked one and died has left it
-// either on its way out or, where the parent-death signal is not to be had, running: after the grace it is told to stop.
+// either on its way out or, where the parent-death signal is not to be had, running: after the grace it is signalled to stop.
 func (d *directory) awaitPredecessor(ctx context.Context, log *slog.Logger, grace time.Duration) error {
 	pid, err := d.postmasterPID()
 	if pid == 0 || err != nil {

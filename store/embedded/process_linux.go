@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// predecessorGrace is how long a server whose parent died may take to end by itself: it has been told to.
+// predecessorGrace is how long a server whose parent died may take to end by itself: it has been signalled.
 const predecessorGrace = 10 * time.Second
 
 // processAttributes make the kernel interrupt a child when the thread that forked it ends.

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// predecessorGrace is zero: nothing has told a server whose parent died to end.
+// predecessorGrace is zero: nothing has signalled a server whose parent died.
 const predecessorGrace = 0
 
-// processAttributes are empty: only Linux tells a child that its parent died.
+// processAttributes are empty: only Linux signals a child that its parent died.
 func processAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{}
 }

@@ -88,7 +88,7 @@ CROSS JOIN LATERAL (
   OFFSET 0
 ) AS f`
 
-// A descheduler that runs as a CronJob is started hundreds of times a day: of what was before a time the last start tells.
+// A descheduler that runs as a CronJob is started hundreds of times a day: of those before a time the last one suffices.
 const rulesSinceQuery = `
 SELECT f.*
 FROM unnest(@subjects::text[]) AS s(of)

@@ -14,7 +14,7 @@ import (
 // never prepared by name, so each transaction may be served by another backend.
 const PoolerMode = "default_query_exec_mode=cache_describe"
 
-// ErrPooler says that the database is behind a connection pooler that gives each transaction another backend, while the URL has statements
+// ErrPooler says that the database is behind a connection pooler that assigns each transaction another backend, while the URL has statements
 // prepared once for a connection.
 var ErrPooler = errors.New("a connection pooler in transaction mode stands before the database")
 

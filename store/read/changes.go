@@ -20,7 +20,7 @@ WHERE changed_at > now() - make_interval(secs => @within)
   AND (@everyone OR namespace = ANY(@seen))
 LIMIT 1000`
 
-// Changes returns the times of the transactions, by the database's clock, that changed what is told of a VM, a node or a whole cluster
+// Changes returns the times of the transactions, by the database's clock, that changed the rows about a VM, a node or a whole cluster
 // within a time before now, in no order. Who asks again while that time lasts misses none, whichever began or ended first.
 func (s *Reader) Changes(ctx context.Context, q trail.Query, back time.Duration) ([]time.Time, error) {
 	cluster, within := s.scope.Cluster(q.Cluster)

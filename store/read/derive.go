@@ -82,7 +82,7 @@ func (q *inquiry) loadEnv(ctx context.Context, of map[trail.Subject][]trail.Fact
 	facts := slices.Clone(q.common)
 	for _, its := range of {
 		for i := range its {
-			if its[i].Object.Kind == trail.ObjectPod { // whose pods they are is all that VMs tell of each other
+			if its[i].Object.Kind == trail.ObjectPod { // whose pods they are is all that VMs say about each other
 				facts = append(facts, its[i])
 			}
 		}

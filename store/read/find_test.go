@@ -79,7 +79,7 @@ func TestFindCountsWhatItLeavesOut(t *testing.T) {
 	require.Equal(t, 72, total, "the migrations of three clusters")
 }
 
-// TestListsWithoutCluster: a question that names no cluster gives what the questions about each cluster give together.
+// TestListsWithoutCluster: a question that names no cluster returns what the questions about each cluster return together.
 func TestListsWithoutCluster(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -60,7 +60,7 @@ type inquiry struct {
 	of      trail.Subject
 	since   time.Time // from when on everything is wanted; zero: from where the answer begins
 	move    string    // UID of a migration since whose creation everything is wanted, too
-	told    bool      // what is told now of the time until the moment is asked, not what was known then
+	told    bool      // the question is what is recorded now of the time until the moment, not what was known then
 	at      time.Time
 
 	alive      time.Time        // when the cluster was last seen
@@ -101,7 +101,7 @@ func (q *inquiry) notFoundError() error {
 }
 
 func (q *inquiry) droppedError() error {
-	return fmt.Errorf("what was known of %s at %s: %w: facts from before %s were dropped: ask for a later time, or list what is told of then, as with `evictrail timeline --until %s`",
+	return fmt.Errorf("what was known of %s at %s: %w: facts from before %s were dropped: ask for a later time, or list what is recorded of that time, as with `evictrail timeline --until %s`",
 		q.of.Name, q.at.Format(time.RFC3339), trail.ErrNotFound, q.settled.UTC().Format(time.RFC3339), q.at.Format(time.RFC3339))
 }
 

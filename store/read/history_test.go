@@ -54,14 +54,14 @@ func TestHistoryIsThatOfAllFacts(t *testing.T) {
 			for _, at := range moments[:len(moments)-1] {
 				storetest.CompareAnswers(t, s, facts, at)
 			}
-			require.Positive(t, told, "VMs and nodes of which something is told")
+			require.Positive(t, told, "VMs and nodes that have a story")
 			compareSpans(t, s, facts, run.End)
 			compareLives(t, s, facts, run.Start, run.End)
 		})
 	}
 }
 
-// compareSpans asks what is told now of the times of loops that are over, and wants the attempts, placements and annotations of those
+// compareSpans asks what is recorded now of the times of loops that are over, and wants the attempts, placements and annotations of those
 // times, of all VMs that the node had to do with.
 func compareSpans(t *testing.T, s *store.Store, facts []trail.Fact, at time.Time) {
 	t.Helper()

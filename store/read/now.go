@@ -12,8 +12,8 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// answerVM answers about a VM as of now. Of its rows those are read that tell how it stands, and those since the latest that is told of it
-// began; where they are behind, all of them are derived. Of what is around it the loops that tell of it, its node's drain and the
+// answerVM answers about a VM as of now. Of its rows those are read that say how it stands, and those since the latest episode of it
+// began; where they are behind, all of them are derived. Of what is around it the loops that name it, its node's drain and the
 // evacuations that are open are read. Nil where those are behind. Its statements are planned once for each connection: that takes Postgres
 // longer than to run them, and what they are asked with changes no plan.
 func (q *inquiry) answerVM(ctx context.Context) (*trail.Cluster, error) {
@@ -106,7 +106,7 @@ func (q *inquiry) planEach(ctx context.Context) error {
 	return err
 }
 
-// wantedSince returns from when on the rows of the VM that stands so are wanted: with a little more than what is asked or told, as pictures show
+// wantedSince returns from when on the rows of the VM that stands so are wanted: with a little more than what is asked or shown, as pictures show
 // that.
 func (q *inquiry) wantedSince(stands trail.Derived) time.Time {
 	since := q.since
@@ -207,7 +207,7 @@ func (q *inquiry) queueAnnotations(batch *pgx.Batch, into *[]trail.Fact, vms []t
 	})
 }
 
-// What is read of the rows of subjects: those since a time and, of what is older, what tells how they stand.
+// What is read of the rows of subjects: those since a time and, of what is older, what says how they stand.
 var (
 	loopsNearQuery = rowsQuery("loops", `
   AND open_until >= @since`, "opened_at, loop_id")
@@ -286,7 +286,7 @@ var (
   AND `+tellsOfVM, "opened_at, loop_id")
 )
 
-// tellsOfVM are the loops that tell of a VM.
+// loopNamesVM is true for the loops that name a VM.
 const tellsOfVM = `(namespace = @namespace AND vmi = @vmi OR evidence @> jsonb_build_array(jsonb_build_object('vmi', @name::text)))`
 
 // lastEvacuations are the last ones of subjects.
@@ -404,7 +404,7 @@ func (q *inquiry) openEvacuations(batch *pgx.Batch, rows map[trail.Subject]trail
 		Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
 }
 
-// rowsNear queues the questions for the rows of subjects since a time, and for those that tell how they stand. Of VMs around the one that
+// rowsNear queues the questions for the rows of subjects since a time, and for those that say how they stand. Of VMs around the one that
 // is asked about, requests that only repeat others are left out.
 func (q *inquiry) rowsNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject, since time.Time) {
 	args := q.buildNearArgs(subjects, since)

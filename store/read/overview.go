@@ -47,7 +47,7 @@ func (s *Reader) Summaries(ctx context.Context) ([]trail.ClusterSummary, error) 
 	return out, err
 }
 
-// What the overview of a cluster tells, beside what its State reads.
+// What the overview of a cluster shows, in addition to what its State reads.
 const (
 	loopsNowQuery = `
 SELECT row_to_json(t)
@@ -57,7 +57,7 @@ WHERE cluster = @cluster
   AND (@everyone OR ` + loopSeen + `)
 ORDER BY opened_at
 LIMIT 100`
-	// Only loops that are told are made into JSON: their evidence is long.
+	// Only loops that are shown are made into JSON: their evidence is long.
 	loopsClosedQuery = `
 SELECT row_to_json(t)
 FROM (

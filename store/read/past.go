@@ -16,7 +16,7 @@ import (
 // lookBack is how far back the VMs that touched a node may bear on what is said of it, beyond evacuations that are open.
 const lookBack = 24 * time.Hour
 
-// What was going on at a node: whether a loop or a drain that was told lasted at some time of a stay.
+// What was going on at a node: whether a loop or a drain that was recorded lasted at some time of a stay.
 const goingOnQuery = `
 SELECT EXISTS (
   SELECT
@@ -142,7 +142,7 @@ CROSS JOIN LATERAL (
 ) AS f`
 )
 
-// tellingSlack is by how much the times of stored rows may differ from what was known at a moment: what is seen later may tell them better.
+// storedSlack is by how much the times of stored rows may differ from what was known at a moment: what is seen later may have them more exactly.
 const tellingSlack = time.Minute
 
 // neighboursBefore is how long before the time that matters the facts of neighbours begin: twice the time in which what happens on a node belongs
@@ -151,7 +151,7 @@ var neighboursBefore = func(t trail.Thresholds) time.Duration {
 	return 2 * max(t.Quiet, t.FailureRecent, t.PinnedAfter, t.Unanswered)
 }
 
-// answerHistorical derives everything of facts: what is stored tells of later times.
+// answerHistorical derives everything of facts: what is stored is about later times.
 func (q *inquiry) answerHistorical(ctx context.Context) (*trail.Cluster, error) {
 	rows := map[trail.Subject]trail.Derived{}
 	var own []trail.Fact
@@ -251,7 +251,7 @@ func (q *inquiry) findStays(ctx context.Context, own trail.Derived) ([]stay, err
 	return out, nil
 }
 
-// loopsTold returns the times of the loops that tell of the VM since a time, wherever they are: the descheduler may have asked to evict the target pod
+// loopTimes returns the times of the loops that name the VM since a time, wherever they are: the descheduler may have asked to evict the target pod
 // of its migration from another node.
 func (q *inquiry) loopsTold(ctx context.Context, since time.Time) ([]stay, error) {
 	namespace, vmi := q.of.VM()
@@ -268,7 +268,7 @@ func (q *inquiry) loopsTold(ctx context.Context, since time.Time) ([]stay, error
 	})
 }
 
-// narrowStay leaves of a stay what matters to a VM: all of it, and what goes beyond, where a loop or a drain was told of the node; whoever was there only
+// narrowStay leaves of a stay what matters to a VM: all of it, and what goes beyond, where a loop or a drain was recorded of the node; whoever was there only
 // to a drain; else who held a slot of the descheduler at the moment.
 func (q *inquiry) narrowStay(ctx context.Context, s *stay) error {
 	var loops bool

@@ -110,7 +110,7 @@ func (s *Reader) Why(ctx context.Context, q trail.Question) (trail.Answer, error
 	return a, err
 }
 
-// lookback is the period before the moment of an answer in which gaps are named, where what it tells began when nobody knows, or keeps a VM from
+// lookback is the period before the moment of an answer in which gaps are named, where what it shows began when nobody knows, or keeps a VM from
 // moving since less.
 const lookback = time.Hour
 

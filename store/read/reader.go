@@ -13,7 +13,7 @@ import (
 )
 
 // Reader answers questions as far as one caller may know the answer: of rows about VMs it reads those of the namespaces that its Scope
-// sees, of what VMs share it tells numbers and no names. docs/access.md says what that means for each view. It is safe for concurrent use.
+// sees, of what VMs share it shows numbers and no names. docs/access.md says what that means for each view. It is safe for concurrent use.
 type Reader struct {
 	db    *pg.DB
 	scope trail.Scope
@@ -29,7 +29,7 @@ type ownSigns struct {
 	overlay atomic.Pointer[Overlay]
 }
 
-// Whole is the Reader to which nothing is hidden, with what is told as a whole whoever asks, such as the State of a cluster: for the program itself. What answers callers
+// Whole is the Reader to which nothing is hidden, with what is answered as a whole whoever asks, such as the State of a cluster: for the program itself. What answers callers
 // has a Reader of it (SeenBy).
 type Whole struct{ *Reader }
 
@@ -91,7 +91,7 @@ func seenRows(v trail.View) string {
 	return "false AND @seen::text[] IS NOT NULL"
 }
 
-// redactRow hides in the cells of a row what its reader may not see; cell gives one of them, nil where it is NULL.
+// redactRow hides in the cells of a row what its reader may not see; cell returns one of them, nil where it is NULL.
 func (s *Reader) redactRow(v trail.View, cell func(column string) *string, set func(column string, value *string)) error {
 	if !s.scope.Limited() {
 		return nil
@@ -163,7 +163,7 @@ func (s *Reader) veilText(v trail.View, columns []string, row []*string) error {
 const nodeSeenQuery = `
 SELECT EXISTS (` + nodesSeen + ` AND p.node = @node)`
 
-// canSee reports whether the reader may be told of a VM or a node of a cluster.
+// canSee reports whether the reader may see a VM or a node of a cluster.
 func (s *Reader) canSee(ctx context.Context, cluster string, of trail.Subject) (bool, error) {
 	if !s.scope.Limited() {
 		return true, nil

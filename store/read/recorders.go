@@ -155,7 +155,7 @@ JOIN evictrail.events AS e ON e.cluster = g.cluster AND e.subject = g.subject AN
 WHERE g.cluster = @cluster
   AND g.closed_at IS NULL`
 
-// OpenGaps reads the gaps of a cluster that are not over, as the collector tells of them.
+// OpenGaps reads the gaps of a cluster that are not over, as the collector reports them.
 func (s *Reader) OpenGaps(ctx context.Context, cluster string) ([]trail.GapReport, error) {
 	const doing = "read open gaps"
 	rows, err := s.db.Query(ctx, openGapsQuery, pgx.StrictNamedArgs{"cluster": cluster})

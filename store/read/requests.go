@@ -35,9 +35,9 @@ func (s *Reader) loadCoverage(ctx context.Context, cluster string) (trail.Covera
 	return c, pg.Explain("look for sources of requests", err)
 }
 
-// Heard tells when a cluster's requests were last told by whom.
+// Heard says when each source last reported a request of a cluster.
 type Heard struct {
-	Audit    time.Time // when the last one was asked that audit events told of; zero: none
+	Audit    time.Time // when the last one was asked that audit events reported; zero: none
 	Observer time.Time // likewise the observer of evictions
 }
 
@@ -46,11 +46,11 @@ SELECT
     (SELECT max(requested_at) FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('audit', 'admission+audit')),
     (SELECT max(requested_at) FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('admission', 'admission+audit'))`
 
-// Heard returns when the sources of eviction requests last told of one.
+// Heard returns when the sources of eviction requests last reported one.
 func (s Whole) Heard(ctx context.Context, cluster string) (Heard, error) {
 	var audit, observer *time.Time
 	if err := s.db.QueryRow(ctx, heardQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&audit, &observer); err != nil {
-		return Heard{}, pg.Explain("read when requests were last told", err)
+		return Heard{}, pg.Explain("read when requests were last reported", err)
 	}
 	var h Heard
 	if audit != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// minutes is a history of one cluster, told by its minutes.
+// minutes is a history of one cluster, written by its minutes.
 type minutes struct {
 	tracker *tracker.Tracker
 	facts   []trail.Fact
@@ -121,8 +121,8 @@ func reverseFacts(facts []trail.Fact) []trail.Fact {
 	return facts
 }
 
-// TestAnswersNameGaps asks about an evacuation that has been open for five hours, and about a VM that never moved: gaps since what is told began
-// are named, those before are not; where nothing is told of the past, those of the last hour.
+// TestAnswersNameGaps asks about an evacuation that has been open for five hours, and about a VM that never moved: gaps since what is shown began
+// are named, those before are not; where nothing is shown of the past, those of the last hour.
 func TestAnswersNameGaps(t *testing.T) {
 	t.Parallel()
 	h := newMinutes()
@@ -161,5 +161,5 @@ func TestAnswersNameGaps(t *testing.T) {
 	require.Equal(t, []time.Time{timeAtMinute(20)}, named(quiet.NotObserved), "an eviction may have come and gone unseen while it is there")
 	free, err := s.WhyNot(t.Context(), ask(trail.VMISubject("shop", "web")))
 	require.NoError(t, err)
-	require.Empty(t, free.NotObserved, "that nothing is in its way is told of now")
+	require.Empty(t, free.NotObserved, "that nothing is in its way is said of now")
 }

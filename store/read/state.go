@@ -12,7 +12,7 @@ import (
 )
 
 // What is open in a cluster, and what moved and failed in the last hours. Each reads an index that holds little more than
-// what it gives.
+// what it returns.
 const (
 	guestsQuery = `
 SELECT node, count(*)

@@ -15,7 +15,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// listQuery builds the question from names of ours; what the caller asks for are parameters. One row more than asked for tells
+// listQuery builds the question from names of ours; what the caller asks for are parameters. One row more than asked for shows
 // whether there are older ones.
 func listQuery(v trail.View, selection string, q trail.Query, in scope, reader trail.Scope) (string, pgx.StrictNamedArgs) {
 	var where []string
@@ -205,7 +205,7 @@ func (b *rowBound) countRow(size int) error {
 	return nil
 }
 
-// pageOf cuts the row off that only tells that there are older ones, and says where those begin.
+// pageOf cuts the row off that only shows that there are older ones, and says where those begin.
 func pageOf[Row any](rows []Row, limit int, key func(Row) (trail.Key, error)) (trail.Page[Row], error) {
 	if limit <= 0 || len(rows) <= limit {
 		return trail.Page[Row]{Rows: rows}, nil

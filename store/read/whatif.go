@@ -91,7 +91,7 @@ SET LOCAL max_parallel_workers_per_gather = 0;
 SET LOCAL cursor_tuple_fraction = 1`
 
 // WhatIf replays the history of a period under other policies. It reads the period once, a little at a time: what it holds grows with the
-// number of VMs and nodes. Rows of VMs that the reader may not see are replayed, as slots are shared, and neither told nor counted. Errors:
+// number of VMs and nodes. Rows of VMs that the reader may not see are replayed, as slots are shared, and neither reported nor counted. Errors:
 // trail.ErrNotFound where nothing happened in the period, *trail.AmbiguousError where there are several clusters and none is named.
 func (s *Reader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {
 	cluster, err := s.onlyCluster(ctx, q.Cluster)

@@ -1,7 +1,7 @@
-// Package retention drops what was kept for long enough, so that nothing changes of what is told: whole months of facts, but for
+// Package retention drops what was kept for long enough, so that no answer changes: whole months of facts, but for
 // those on which what came after rests (dropping.go, reach.go), derived rows (rows.go), and the names of people (names.go).
 //
-// Retain (retention.go) does all of it by a Policy, a little at a time. Measure (storage.go) tells what lies in a database, how fast it
+// Retain (retention.go) does all of it by a Policy, a little at a time. Measure (storage.go) reports what lies in a database, how fast it
 // grows and what a Policy makes of that. Whoever records facts has those kept that come late (KeepLate).
 //
 // It is pure maintenance: nothing of it knows what facts mean, but for how far back they matter (tables.Reach). Errors are those of package

@@ -22,7 +22,7 @@ FROM evictrail.erase_requesters(@before, @most)`
 const erasedTogether = 2000
 
 // eraseRequesters erases the names of people in requests before a time, and has what they are about derived again, so that no row has them either. Rows that are
-// settled are not: there the names are erased themselves. It tells of how many facts and rows.
+// settled are not: there the names are erased themselves. It returns of how many facts and rows.
 func (s months) eraseRequesters(ctx context.Context, before time.Time) (int, error) {
 	total := 0
 	for n := erasedTogether; n >= erasedTogether; {
@@ -74,7 +74,7 @@ var named = []struct {
 	{"drains", []string{"requester", "impersonator"}, nil},
 }
 
-// addressed are the derived tables that tell from where was asked.
+// addressed are the derived tables that say from where was asked.
 var addressed = []string{"eviction_requests", "migrations"}
 
 const erased = "(erased)"

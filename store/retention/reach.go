@@ -93,7 +93,7 @@ func newReach(ctx context.Context, tx pgx.Tx, cluster string, boundary time.Time
 	return r, err
 }
 
-// subjectSince returns from when on all facts of a subject matter. pods gives the VM that a pod is of.
+// subjectSince returns from when on all facts of a subject matter. pods has the VM that a pod is of.
 func (r *reach) subjectSince(subject string, pods map[string]string) time.Time {
 	at := pg.EarlierTime(r.back, r.subjects[subject])
 	kind, name, _ := strings.Cut(subject, ":")

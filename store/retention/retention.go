@@ -80,7 +80,7 @@ type months struct{ *pg.DB }
 
 // Retain drops what is older than it is to be kept at a time. Its work is done in small transactions: one that is cut off at any point is gone on with by
 // the next, and nobody waits for it for long. Where others hold it up it says so and leaves the rest to the next time. Of facts those stay on which what came
-// after rests (adr/0020), so that nothing that is told changes.
+// after rests (adr/0020), so that no answer changes.
 func Retain(ctx context.Context, db *pg.DB, r Policy, now time.Time) (Retained, error) {
 	s := months{db}
 	var out Retained

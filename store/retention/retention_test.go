@@ -100,7 +100,7 @@ func TestNothingToldChanges(t *testing.T) {
 			}
 			_, err = dropped.Rederive(t.Context(), "c1")
 			require.NoError(t, err)
-			same("derived anew")
+			same("derived again")
 		})
 	}
 }
@@ -239,7 +239,7 @@ func TestMonthsAreDroppedOneAfterTheOther(t *testing.T) {
 	require.Positive(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.timeline WHERE at < $1", begin.AddDate(0, 0, 365-150)), "rows outlive their facts")
 }
 
-// TestLateFactsAreKept stores facts of a time whose facts were dropped: they lie with those that were kept, are told as late, change no row about that time, and count
+// TestLateFactsAreKept stores facts of a time whose facts were dropped: they lie with those that were kept, are reported as late, change no row about that time, and count
 // for what is still so.
 func TestLateFactsAreKept(t *testing.T) {
 	t.Parallel()
@@ -261,9 +261,9 @@ func TestLateFactsAreKept(t *testing.T) {
 	require.Equal(t, 3, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.events_kept WHERE node = 'another'"))
 
 	lost, err := s.Append(t.Context(), "c1", all)
-	require.NoError(t, err, "all of it again, as where a log is read anew")
+	require.NoError(t, err, "all of it again, as where a log is read again")
 	require.Equal(t, storetest.March, lost.Settled)
-	require.Equal(t, before, storetest.DerivedRows(t, s), "nothing is told twice")
+	require.Equal(t, before, storetest.DerivedRows(t, s), "nothing is recorded twice")
 	young, err := s.Append(t.Context(), "c1", observeCordons(tr, "another", &rv, storetest.March.AddDate(0, 0, 2)))
 	require.NoError(t, err)
 	require.Zero(t, young.Settled)
@@ -298,7 +298,7 @@ func TestFactsThatComeMeanwhileAreKept(t *testing.T) {
 	require.Equal(t, 1, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.events WHERE node = 'another'"))
 }
 
-// TestNobodyWaitsForDropping holds the history as a long question does: dropping gives way, says so, and is done the next time. Those who write wait no longer than
+// TestNobodyWaitsForDropping holds the history as a long question does: dropping yields, says so, and is done the next time. Those who write wait no longer than
 // for a lock that is given up.
 func TestNobodyWaitsForDropping(t *testing.T) {
 	t.Parallel()
@@ -339,8 +339,8 @@ func TestWhatIsToBeDerivedIsNotDropped(t *testing.T) {
 	require.NotEmpty(t, did.Dropped)
 }
 
-// TestNamesAreErased tells what people and programs asked, with names in all that they can be in, drops some of it, and erases the names of people: they are nowhere
-// any more, those of service accounts are, and who asked is still told by class.
+// TestNamesAreErased records what people and programs asked, with names in all that they can be in, drops some of it, and erases the names of people: they are nowhere
+// any more, those of service accounts are, and who asked is still shown by class.
 func TestNamesAreErased(t *testing.T) {
 	t.Parallel()
 	for _, settled := range []bool{false, true} {
@@ -471,7 +471,7 @@ func TestRowsOfWhatGoesOnStay(t *testing.T) {
 	left := storetest.DerivedRows(t, s)
 	_, err = s.Rederive(t.Context(), "c1")
 	require.NoError(t, err)
-	require.Equal(t, left, storetest.DerivedRows(t, s), "what was dropped does not come back, and what goes on is told as before")
+	require.Equal(t, left, storetest.DerivedRows(t, s), "what was dropped does not come back, and what goes on is shown as before")
 	require.Positive(t, loops)
 	again, err := retention.Retain(t.Context(), s.DB, retention.Policy{Facts: aWeek.Facts, Rows: aWeek.Facts}, dropMarch)
 	require.NoError(t, err)
@@ -496,7 +496,7 @@ func TestRetentionIsValidated(t *testing.T) {
 	}
 }
 
-// TestDroppingWhileOthersWriteAndAsk drops facts while others are stored and questions are asked without a pause: what is told in the end is what is told where all
+// TestDroppingWhileOthersWriteAndAsk drops facts while others are stored and questions are asked without a pause: what is shown in the end is what is shown where all
 // facts are there, and no question fails.
 func TestDroppingWhileOthersWriteAndAsk(t *testing.T) {
 	t.Parallel()
@@ -554,7 +554,7 @@ func TestDroppingWhileOthersWriteAndAsk(t *testing.T) {
 	require.Equal(t, storetest.DerivedRows(t, whole), storetest.DerivedRows(t, dropped))
 }
 
-// TestWhoCordonedIsKept has a VM marked on a cordoned node, long before facts are dropped, and not moved since: who cordoned the node is still told when all is derived
+// TestWhoCordonedIsKept has a VM marked on a cordoned node, long before facts are dropped, and not moved since: who cordoned the node is still known when all is derived
 // again.
 func TestWhoCordonedIsKept(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"github.com/evictrail/evictrail/store/tables"
 )
 
-// dropRowsQuery drops some of the rows about what had ended before a time. Those stay that tell of what led to something that goes on, on the node or of the
-// VM of which it is told.
+// dropRowsQuery drops some of the rows about what had ended before a time. Those stay that show what led to something that goes on, on the node or of the
+// VM that it is about.
 const dropRowsQuery = `
 DELETE FROM evictrail.%[1]s
 WHERE ctid = ANY(ARRAY(
@@ -48,7 +48,7 @@ const numbered = `
 // rowsTogether is how many derived rows are dropped in one transaction.
 const rowsTogether = 5000
 
-// dropRows drops derived rows about what had ended before a time, and before the facts that are there: others would be derived again. It tells how many, by table.
+// dropRows drops derived rows about what had ended before a time, and before the facts that are there: others would be derived again. It returns how many, by table.
 func (s months) dropRows(ctx context.Context, before, factsFrom time.Time) (map[string]int, error) {
 	before = pg.EarlierTime(before, factsFrom)
 	dropped := map[string]int{}

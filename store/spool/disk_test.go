@@ -20,7 +20,7 @@ import (
 // onSmallDisk makes the test binary run smallDisk, in a file system namespace of its own.
 const onSmallDisk = "EVICTRAIL_TEST_SPOOL_DISK"
 
-// TestSmallDisk fills a real file system, makes it read-only, and gives it room again.
+// TestSmallDisk fills a real file system, makes it read-only, and frees its room again.
 func TestSmallDisk(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

@@ -20,7 +20,7 @@ type known struct {
 	Seen    map[string]time.Time `json:"seen,omitempty"` // up to when each source was seen
 	Seq     uint64               `json:"seq,omitempty"`  // the number of the fact that came after them; zero: the database had them
 	Doubt   *Doubt               `json:"doubt,omitempty"`
-	Losses  trail.Losses         `json:"losses,omitempty"` // by source and cause, until they are told as gaps
+	Losses  trail.Losses         `json:"losses,omitempty"` // by source and cause, until they are recorded as gaps
 
 	Identity trail.Identity `json:"identity,omitzero"`
 	Breaks   []trail.Break  `json:"breaks,omitempty"` // until they are recorded as gaps; at most one per key

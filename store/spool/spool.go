@@ -39,7 +39,7 @@ const (
 // retryDisk is how long a disk that could not be written is left alone.
 const retryDisk = 5 * time.Second
 
-// Options say where a spool is and who is told of it. All fields are required but for the last two.
+// Options say where a spool is and what is called about it. All fields are required but for the last two.
 type Options struct {
 	Dir     string // is made where it is missing
 	Cluster string // names the file: clusters may share a directory
@@ -47,8 +47,8 @@ type Options struct {
 	Log     *slog.Logger
 	Clock   func() time.Time // UTC
 
-	Lost   func(kind trail.Kind, cause Cause, n int) // is told of each loss, under the spool's lock
-	Synced func(took time.Duration)                  // is told of each commit to disk, likewise
+	Lost   func(kind trail.Kind, cause Cause, n int) // is called for each loss, under the spool's lock
+	Synced func(took time.Duration)                  // is called for each commit to disk, likewise
 }
 
 // segmentMost bounds a segment, in bytes. It is a sixteenth of the bound where that is less: so much may lie on disk beside what waits.

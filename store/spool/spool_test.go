@@ -65,7 +65,7 @@ func makeBlockFacts(n int) []trail.Fact {
 	return out
 }
 
-// rig is a spool with what it told of itself.
+// rig is a spool with what it reported about itself.
 type rig struct {
 	*Spool
 	log  *logged
@@ -315,7 +315,7 @@ func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
 	r.AppendSign(start.Add(time.Minute), watching)
 	facts, signs := r.drainAll(t)
 	told, rest := splitGaps(facts)
-	require.Empty(t, told, "until there is room nothing is told")
+	require.Empty(t, told, "until there is room nothing is reported")
 	require.Equal(t, watching[1:], signs[0].Watching, "a source of which something is missing was not seen whole")
 	r.AppendSign(start.Add(2*time.Minute), watching)
 	facts, signs = r.drainAll(t)
@@ -331,17 +331,17 @@ func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
 		"descheduler overflow: " + n(kinds[trail.KindBlocksObserved]) + " facts found no room in the spool: " + n(kinds[trail.KindBlocksObserved]) + " blocks_observed",
 		"virtualmachineinstances overflow: " + n(kinds[trail.KindVMIPlaced]) + " facts found no room in the spool: " + n(kinds[trail.KindVMIPlaced]) + " vmi_placed",
 	}, told)
-	require.Equal(t, watching[1:], signs[0].Watching, "it is of the moment before the gap was told")
+	require.Equal(t, watching[1:], signs[0].Watching, "it is of the moment before the gap was recorded")
 	r.AppendSign(start.Add(2*time.Hour), watching)
 	facts, signs = r.drainAll(t)
-	require.Empty(t, facts, "a gap is told once")
+	require.Empty(t, facts, "a gap is recorded once")
 	require.Equal(t, []trail.Watching{{Source: "virtualmachineinstances", Since: start.Add(time.Hour)}, watching[1]}, signs[0].Watching)
-	require.NotNil(t, r.Doubt(), "what was left out of VMs is to be recorded anew")
+	require.NotNil(t, r.Doubt(), "what was left out of VMs is to be recorded again")
 	require.NoError(t, r.AnswerDoubt(start, nil))
 	require.True(t, r.NeedsComparison())
 }
 
-// reopenRig goes on with a spool after a crash, with what was told of it so far.
+// reopenRig goes on with a spool after a crash, with what it reported so far.
 func reopenRig(t *testing.T, r *rig) *rig {
 	t.Helper()
 	next := openRig(t, r.copyCrashed(t), r.Size)
@@ -349,7 +349,7 @@ func reopenRig(t *testing.T, r *rig) *rig {
 	return next
 }
 
-// TestTheFirstRefusalIsKept wants one of each refusal to be told, however full it is.
+// TestTheFirstRefusalIsKept wants one of each refusal to be kept, however full it is.
 func TestTheFirstRefusalIsKept(t *testing.T) {
 	t.Parallel()
 	r := openRig(t, t.TempDir(), 100_000)

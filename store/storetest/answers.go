@@ -16,7 +16,7 @@ import (
 )
 
 // CompareAnswers compares what the store says of each VM and node as of a time with what all facts say that had happened by then. It
-// tells how many answers spoke of loops, obstacles by others, or drains.
+// returns how many answers spoke of loops, obstacles by others, or drains.
 func CompareAnswers(t *testing.T, s *store.Store, facts []trail.Fact, at time.Time) int {
 	t.Helper()
 	return CompareAnswersBy(t, s, facts, at, trail.DefaultThresholds(), time.Time{})

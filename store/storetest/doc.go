@@ -1,4 +1,4 @@
-// Package storetest gives each test a database of its own, with the current schema, on a real Postgres: the one that
+// Package storetest makes each test a database of its own, with the current schema, on a real Postgres: the one that
 // EVICTRAIL_TEST_DATABASE_URL names (its user must be allowed to create databases), else an embedded one that the tests
 // of a package share. A machine without a Postgres server fails with the name of the package to install.
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// SourceFacts is what three sources tell of the same days: the watches, the observer and the audit log.
+// SourceFacts is what three sources report about the same days: the watches, the observer and the audit log.
 type SourceFacts struct {
 	r       *rand.Rand
 	tracker *tracker.Tracker

@@ -28,7 +28,7 @@ const (
 	onDisk = 2000
 )
 
-// singles is how many single INSERTs tell enough.
+// singles is how many single INSERTs are enough.
 const singles = 1000
 
 // TestIngest stores the facts of a simulated cluster, batch by batch on one connection, until they and all that is derived of them are

@@ -43,7 +43,7 @@ var peers = []string{"evictrail", "archive", "kube-state-metrics", "informer"}
 
 // TestPeers has a leader of evictrail, an archive of whole objects, kube-state-metrics and a dynamic informer watch VMIs and migrations over HTTP, each as a
 // process of its own, one after the other. First come changes of VMIs one in ten of which says something new: what each costs. Then a process that starts
-// afresh gets changes that all do: how long after a change was due it could be read.
+// again gets changes that all do: how long after a change was due it could be read.
 func TestPeers(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
 	for _, objects := range listSizes(100) {
 		changes := 600 * min(*size, 10)

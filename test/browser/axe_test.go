@@ -18,7 +18,7 @@ import (
 // violation is what axe-core finds wrong with a page.
 type violation struct{ ID, Impact, Help, Where string }
 
-// audit is JavaScript that gives the violations of a page.
+// audit is JavaScript that returns the violations of a page.
 const audit = `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"], resultTypes: ["violations"] }).then(result =>
 	result.violations.map(v => ({
 		ID: v.id, Impact: v.impact ?? "", Help: v.help,
@@ -58,7 +58,7 @@ func TestAccessibility(t *testing.T) {
 	}
 }
 
-// checkAccessibility fails where a violation is serious, and tells of what is not.
+// checkAccessibility fails where a violation is serious, and logs what is not.
 func (b *tab) checkAccessibility(axe string) {
 	b.Helper()
 	evaluateJS[bool](b, "%s", axe+";true")

@@ -15,7 +15,7 @@ type focused struct {
 	Visible bool
 }
 
-// rememberLooks and seeFocus are JavaScript that tells how every element that can have the focus looks without it, and what has it.
+// rememberLooks and seeFocus are JavaScript that returns how every element that can have the focus looks without it, and what has it.
 const (
 	rememberLooks = `(() => {
 		const drawn = element => element.querySelector?.("rect, circle, line") ?? element;

@@ -47,7 +47,7 @@ func TestPointer(t *testing.T) {
 	require.True(t, evaluateJS[bool](b, `document.querySelector(".reading").getBoundingClientRect().top >= document.querySelector(".range").getBoundingClientRect().bottom`))
 }
 
-// TestLongNames gives a VM the longest name there can be: the other columns of its table stay on the screen.
+// TestLongNames has a VM with the longest name there can be: the other columns of its table stay on the screen.
 func TestLongNames(t *testing.T) {
 	t.Parallel()
 	b := newTab(t, site, desk)

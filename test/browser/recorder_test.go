@@ -186,7 +186,7 @@ func listSituations() []situation {
 			},
 		},
 		{
-			name: "an API server that does not even tell who it is", state: "not_recording", label: "Not recording",
+			name: "an API server that does not even answer who it is", state: "not_recording", label: "Not recording",
 			why: `The cluster is not known yet: its API server does not answer, or does not allow get on the namespace kube-system\.`, doctor: `(?m)^fail  cluster .*forbidden`,
 			start: func(t *testing.T) *recorder {
 				t.Helper()

@@ -205,7 +205,7 @@ func (b *tab) currentURL() *url.URL {
 	return u
 }
 
-// hittable is JavaScript that gives a point of the first element of a list that a pointer there would hit, with what leads there.
+// hittable is JavaScript that returns a point of the first element of a list that a pointer there would hit, with what leads there.
 const hittable = `(elements => {
 	for (const element of elements) {
 		const drawn = element.querySelector?.("rect, circle, line") ?? element;

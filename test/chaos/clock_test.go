@@ -39,13 +39,13 @@ func TestT7ClockSkew(t *testing.T) {
 		requireTruth(t, database, c.truth)
 		requireInOrder(t, database, c.truth)
 		backwards := requireNoTimeBackwards(t, database)
-		t.Logf("T7: %-38s %d transitions, skew of %.1f s told, %d durations of which none is negative", name, len(c.truth), told, backwards)
+		t.Logf("T7: %-38s %d transitions, skew of %.1f s reported, %d durations of which none is negative", name, len(c.truth), told, backwards)
 		require.InDelta(t, skew.ahead.Seconds(), told, 1.5)
 		requireDerivedAnew(t, database)
 	}
 }
 
-// requireInOrder wants the transitions of each migration in the order in which its API server told them, whatever their times are.
+// requireInOrder wants the transitions of each migration in the order in which its API server sent them, whatever their times are.
 func requireInOrder(t *testing.T, database string, truth []transition) {
 	t.Helper()
 	want, got := map[string]string{}, map[string]string{}
@@ -64,7 +64,7 @@ var spans = []struct{ view, from, until string }{
 	{"gaps", "opened_at", "closed_at"}, {"cooldown_decisions", "decided_at", "until"},
 }
 
-// requireNoTimeBackwards looks at all intervals and spans that users can read, and tells how many there are.
+// requireNoTimeBackwards looks at all intervals and spans that users can read, and returns how many there are.
 func requireNoTimeBackwards(t *testing.T, database string) int {
 	t.Helper()
 	queries := []string{}

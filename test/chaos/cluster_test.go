@@ -14,7 +14,7 @@ import (
 	"github.com/evictrail/evictrail/collector/recording"
 )
 
-// cluster serves a trace as a Kubernetes API, as far as it was told, and leases.
+// cluster serves a trace as a Kubernetes API, as far as it was released, and leases.
 type cluster struct {
 	*trace
 	server     *recording.Server
@@ -23,7 +23,7 @@ type cluster struct {
 	events     http.Handler  // serves the Kubernetes Events instead of the trace; set before anybody watches them
 	ahead      time.Duration // its clock of ours, as its answers say
 	told       int           // transitions
-	next       int           // line that is told next
+	next       int           // line that is released next
 }
 
 const kubeconfig = `
@@ -34,7 +34,7 @@ contexts: [{name: c, context: {cluster: c}}]
 current-context: c
 `
 
-// startCluster serves a trace, of which only the lists are told yet.
+// startCluster serves a trace, of which only the lists are released yet.
 func startCluster(t *testing.T, tr *trace) *cluster {
 	t.Helper()
 	return startClusterAhead(t, tr, 0)

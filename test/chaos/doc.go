@@ -3,7 +3,7 @@
 //
 //   - proxy_test.go: what stands between evictrail and Postgres, and knows enough of the protocol to fail at a certain statement or reply;
 //     fault_test.go has the faults
-//   - trace_test.go: migrations made up from a seed, as an API server tells them and as they were; cluster_test.go serves them
+//   - trace_test.go: migrations made up from a seed, as an API server sends them and as they were; cluster_test.go serves them
 //   - evictrail_test.go: the program; rows_test.go: what it stored
 //   - the rest are the tests, a file for each
 //

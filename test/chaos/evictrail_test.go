@@ -95,7 +95,7 @@ func (e *evictrail) sumMetric(name, labels string) float64 {
 func (e *evictrail) sumMetricByLabels(name string, labels ...string) []float64 {
 	e.t.Helper()
 	sums := make([]float64, len(labels))
-	awaitCondition(e.t, 3*time.Minute, "evictrail tells its metrics", func() bool {
+	awaitCondition(e.t, 3*time.Minute, "evictrail serves its metrics", func() bool {
 		code, text := e.get(e.t.Context(), "/metrics")
 		if code != http.StatusOK {
 			return false

@@ -106,7 +106,7 @@ func TestT10AuditFlood(t *testing.T) { //nolint:paralleltest // timed decides
 	require.NoError(t, e.Stop())
 }
 
-// auditBody makes a body of audit events that is about so large, and tells the IDs of those that matter.
+// auditBody makes a body of audit events that is about so large, and returns the IDs of those that matter.
 func auditBody(r *rand.Rand, size int) (body []byte, ids []string) {
 	var text strings.Builder
 	text.WriteString(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[`)

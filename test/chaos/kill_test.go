@@ -47,7 +47,7 @@ var points = []point{
 }
 
 // TestT2Kills kills evictrail with SIGKILL, half of the times at a place on the way of a fact, half at a random moment, while migrations go on.
-// In the end each transition is stored, once, and what is derived is what deriving all facts again gives.
+// In the end each transition is stored, once, and what is derived is what deriving all facts again returns.
 func TestT2Kills(t *testing.T) {
 	t.Parallel()
 	const (
@@ -119,7 +119,7 @@ func TestT2Kills(t *testing.T) {
 	awaitStored(t, database, len(c.truth))
 	require.NoError(t, e.Stop())
 	late := loadNumber(t, database, "SELECT count(*) AS n FROM evictrail_v1.events WHERE kind = 'migration_phase' AND seen_late")
-	t.Logf("T2: %d kills in %s, %d of %d transitions meanwhile, %d of them told by a list after a kill; %s",
+	t.Logf("T2: %d kills in %s, %d of %d transitions in between, %d of them shown by a list after a kill; %s",
 		kills, time.Since(began).Round(time.Second), told, len(c.truth), late, formatCounts(done))
 	require.Positive(t, late, "no kill had anything to lose")
 	requireTruth(t, database, c.truth)

@@ -16,7 +16,7 @@ var (
 	long = flag.Bool("chaos.long", false, "do everything as often as the test matrix says, not the short form")
 )
 
-// limit is the memory that the chart gives evictrail, in bytes, of which nine tenths are its GOMEMLIMIT.
+// limit is the memory limit of evictrail in the chart, in bytes, of which nine tenths are its GOMEMLIMIT.
 const limit = 512 << 20
 
 // TestMain runs few tests side by side: each of them keeps a core busy.

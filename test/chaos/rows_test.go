@@ -31,7 +31,7 @@ func loadRows[T any](t *testing.T, database, query string) []T {
 	return out
 }
 
-// loadNumber reads the one number that a query gives as n.
+// loadNumber reads the one number that a query returns as n.
 func loadNumber(t *testing.T, database, query string) int {
 	t.Helper()
 	return loadRows[struct{ N int }](t, database, query)[0].N
@@ -53,7 +53,7 @@ func awaitStored(t *testing.T, database string, want int) {
 	}
 }
 
-// awaitDerived waits until all that a cluster has told is stored and derived, where nothing was missed.
+// awaitDerived waits until all that a cluster has sent is stored and derived, where nothing was missed.
 func awaitDerived(t *testing.T, database string, c *cluster) {
 	t.Helper()
 	awaitStored(t, database, c.told)

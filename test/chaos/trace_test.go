@@ -17,7 +17,7 @@ type trace struct {
 	first int          // the first line after the lists
 	truth []transition // in the order of their lines
 	ends  []int        // the line of each
-	moved []int        // lines that tell that a guest runs elsewhere
+	moved []int        // lines that show that a guest runs elsewhere
 
 	chance  *rand.Rand
 	marks   bool
@@ -135,7 +135,7 @@ func (tr *trace) addListedObject(resource string, object map[string]any) {
 	tr.lines[len(tr.lines)-1].ListResourceVersion = strconv.Itoa(listVersion)
 }
 
-// addLine adds what an API server tells of an object.
+// addLine adds what an API server sends of an object.
 func (tr *trace) addLine(resource string, kind recording.Kind, object map[string]any) {
 	raw, err := json.Marshal(object)
 	if err != nil {
@@ -242,7 +242,7 @@ func (tr *trace) advanceMigration(i int) {
 	}
 }
 
-// enterNextPhase has a migration enter its next phase, and tells so.
+// enterNextPhase has a migration enter its next phase, and adds the line.
 func (tr *trace) enterNextPhase(m *migration, kind recording.Kind) {
 	m.phases = append(m.phases, transition{UID: "uid-" + m.name, Phase: m.all[len(m.phases)], At: tr.at.Truncate(time.Second)})
 	tr.addLine("virtualmachineinstancemigrations", kind, tr.newMigrationObject(m))

@@ -51,7 +51,7 @@ func (s *site) evictVM(as *rest.Config, vm string, words map[string]string, dryR
 	})
 }
 
-// told is what is compared of an eviction request.
+// requestRow is what is compared of an eviction request.
 type told struct {
 	VMI        string  `json:"vmi"`
 	Node       string  `json:"node"`
@@ -76,7 +76,7 @@ func (s *site) awaitObserver(url string) {
 	}, time.Minute, 500*time.Millisecond, "the observer is asked")
 }
 
-// TestEvictionsByThreeUsers evicts VMs, for which a real API server asks virt-api and the observer, and which it tells to
+// TestEvictionsByThreeUsers evicts VMs, for which a real API server asks virt-api and the observer, and which it reports to
 // evictrail's audit webhook; once with both, once with the observer alone.
 func TestEvictionsByThreeUsers(t *testing.T) {
 	t.Parallel()
@@ -161,7 +161,7 @@ func TestEvictionsWithoutEvictrail(t *testing.T) {
 	s.awaitReady()
 	s.awaitObserver(url)
 
-	// answered evicts a VM that virt-api marks and one that it lets go, and tells which took longest.
+	// answered evicts a VM that virt-api marks and one that it lets go, and returns which took longest.
 	answered := func(when string) time.Duration {
 		began := time.Now()
 		requireRefused(t, s.evictVM(s.Admin(), when+"-1", nil), "Eviction triggered evacuation")
@@ -192,7 +192,7 @@ func TestEvictionsWithoutEvictrail(t *testing.T) {
 	awaitNoNewEvents(t, url)
 	require.Eventually(t, func() bool {
 		all := loadRows[told](t, url, toldQuery)
-		return len(all) == 6 && !slices.ContainsFunc(all, func(r told) bool { return r.Requester == "" || r.Answer == "unknown" }) // a mark tells of a request, too, and what the observer saw is in the spool
+		return len(all) == 6 && !slices.ContainsFunc(all, func(r told) bool { return r.Requester == "" || r.Answer == "unknown" }) // a mark shows a request, too, and what the observer saw is in the spool
 	}, 2*time.Minute, time.Second, "the API server sends again what evictrail missed")
 	for _, r := range loadRows[told](t, url, toldQuery) {
 		require.Equal(t, "kubernetes-admin", r.Requester, r.VMI)

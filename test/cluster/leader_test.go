@@ -51,7 +51,7 @@ func (r *replica) start() {
 		"--leader-elect", "--leader-lease", leaseName, "--replica", r.name, "--spool-dir", filepath.Join(r.s.dir, "spool-"+r.name))
 }
 
-// crash kills the replica. What it gives starts it again, as those of leave and hang do.
+// crash kills the replica. What it returns starts it again, as those of leave and hang do.
 func (r *replica) crash() (again func()) {
 	r.process.Kill()
 	return r.start
@@ -90,7 +90,7 @@ func (r *replica) isLeader() bool {
 
 // TestTwoReplicas runs two replicas while VMs are moved all the time. The one that derives is killed again and again, ends in order,
 // or hangs until the other has taken over and then goes on: nothing is lost or doubled, and what is derived is what deriving all
-// facts again gives.
+// facts again returns.
 func TestTwoReplicas(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, siteOptions{})
@@ -136,7 +136,7 @@ func TestTwoReplicas(t *testing.T) {
 	requireDerivedAnew(t, url)
 }
 
-// handOver does something to the replica that derives, and tells how long it took until the other did. Then both run again.
+// handOver does something to the replica that derives, and returns how long it took until the other did. Then both run again.
 func handOver(t *testing.T, both []*replica, do func(leader *replica) (again func())) time.Duration {
 	t.Helper()
 	var leader, other *replica

@@ -86,7 +86,7 @@ var (
 	virtController    = auditUser{"system:serviceaccount:kubevirt:kubevirt-controller", []string{"system:serviceaccounts", "system:serviceaccounts:kubevirt"}}
 )
 
-// resourceOf gives the resource that a line is of, and whether it is written.
+// resourceOf returns the resource that a line is of, and whether it is written.
 var resourceOf = map[string]schema.GroupVersionResource{
 	"pods": pods, "nodes": nodes, "kubevirts": kubevirts, "virtualmachineinstances": vmis, "virtualmachineinstancemigrations": migrations,
 	"events": {Version: "v1", Resource: "events"},
@@ -226,7 +226,7 @@ func (p *player) findChange(e auditEvent) int {
 	return -1
 }
 
-// sortChanges returns the lines that record changes by resourceVersion: the order in which they happened, whatever watch told of them
+// sortChanges returns the lines that record changes by resourceVersion: the order in which they happened, whatever watch sent them
 // first.
 func (p *player) sortChanges() []int {
 	var out []int

@@ -194,7 +194,7 @@ func objectOf(o *unstructured.Unstructured) map[string]any {
 	return o.Object
 }
 
-// serveDiscovery tells the API server that there is such a group.
+// serveDiscovery answers the API server that there is such a group.
 func (v *virtAPI) serveDiscovery(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"subresources.kubevirt.io/v1","resources":[]}`)

@@ -73,7 +73,7 @@ func TestExpressionsParseAndNameWhatExists(t *testing.T) {
 	}
 }
 
-// ofReplica are the gauges that tell of one replica, so that adding them up is right.
+// ofReplica are the gauges that are about one replica, so that adding them up is right.
 var ofReplica = []string{"evictrail_store_pool_connections"}
 
 // requireReplicasAreMet wants each series of ours within an aggregation, as every replica exports it: counters, which each

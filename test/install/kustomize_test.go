@@ -56,7 +56,7 @@ func removeDocuments(t *testing.T, text string, others map[string]*unstructured.
 }
 
 // TestKustomize: the base is the chart, and each overlay the chart with its values. What an overlay adds is rendered, what it
-// changes is written by hand: this tells when that is not what the chart does.
+// changes is written by hand: this shows when that is not what the chart does.
 func TestKustomize(t *testing.T) {
 	t.Parallel()
 	small := filepath.Join(base, "values.yaml")

@@ -62,7 +62,7 @@ func TestPodsAreRestricted(t *testing.T) {
 			}
 			require.Equal(t, kind == "StatefulSet", *pod.Spec.AutomountServiceAccountToken, "only who asks the cluster has a token")
 			if values == "testdata/openshift.yaml" {
-				require.Nil(t, pod.Spec.SecurityContext.RunAsUser, "OpenShift gives a uid out of the namespace's range")
+				require.Nil(t, pod.Spec.SecurityContext.RunAsUser, "OpenShift assigns a uid out of the namespace's range")
 				require.Nil(t, pod.Spec.SecurityContext.FSGroup)
 			} else {
 				require.EqualValues(t, 65532, *pod.Spec.SecurityContext.RunAsUser)
@@ -137,7 +137,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestImage holds what the Dockerfile says against what pods are told: the uid, and that nothing but the binary is there.
+// TestImage holds what the Dockerfile says against what pods are set to: the uid, and that nothing but the binary is there.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "deploy/Dockerfile"))

@@ -203,7 +203,7 @@ func TestTheSchemaIsMadeFirst(t *testing.T) {
 	require.Contains(t, out, "certificate signed by unknown authority")
 }
 
-// TestARecorderRuns: with the arguments, the files and the rights that the chart gives it, a recorder becomes ready on a real API
+// TestARecorderRuns: with the arguments, the files and the rights that the chart sets, a recorder becomes ready on a real API
 // server, over TLS with the certificate of the chart.
 func TestARecorderRuns(t *testing.T) {
 	t.Parallel()

@@ -78,7 +78,7 @@ func parseObjects(t *testing.T, text string) []*unstructured.Unstructured {
 	}
 }
 
-// formatKey tells one object of a rendering from another.
+// formatKey distinguishes the objects of a rendering.
 func formatKey(o *unstructured.Unstructured) string {
 	return strings.TrimSuffix(o.GetKind()+"/"+o.GetNamespace()+"/"+o.GetName(), "/")
 }

@@ -78,7 +78,7 @@ type importer struct {
 // atOnce is how many facts go into one transaction.
 const atOnce = 5000
 
-// importObservations stores what observations tell.
+// importObservations stores the facts of observations.
 func (i *importer) importObservations(all []tracker.Observation) {
 	i.tb.Helper()
 	var facts []trail.Fact
@@ -99,7 +99,7 @@ func (i *importer) importObservations(all []tracker.Observation) {
 	i.tb.Logf("%s: %d facts until %s, lately %.0f a second", i.cluster, i.count, i.last.Format(time.DateOnly), float64(i.count-before)/took.Seconds())
 }
 
-// deriveRest derives what is still to be derived of a cluster, and what time has changed. It tells how many subjects were.
+// deriveRest derives what is still to be derived of a cluster, and what time has changed. It returns how many subjects were.
 func deriveRest(tb testing.TB, s *store.Store, cluster string) int {
 	tb.Helper()
 	n, err := s.DeriveStale(tb.Context(), cluster, nil)

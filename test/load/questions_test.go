@@ -23,7 +23,7 @@ type question struct {
 }
 
 // TestQuestions asks the store each kind of question that the API, the pages, the command line and the dashboards ask, again and again, one after the
-// other, and prints how long that takes. Where others use the machine, the fastest of several times that the same is asked tells more.
+// other, and prints how long that takes. Where others use the machine, the fastest of several times that the same is asked says more.
 func TestQuestions(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
 	s, url := openDatabase(t)
 	of, before := loadSample(t, s), logSize(t)

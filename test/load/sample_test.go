@@ -12,7 +12,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// sample is what questions are about: names out of the database, those of which much is told and those of which little is.
+// sample is what questions are about: names out of the database, those that have a long story and those that have a short one.
 type sample struct {
 	seen       time.Time // when the large cluster was seen last
 	vms        []trail.Subject

@@ -41,7 +41,7 @@ func newStoring(t *testing.T) *storing {
 	vms, err := pgx.CollectRows(rows, pgx.RowToStructByPos[placedVM])
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), `INSERT INTO evictrail.leaders (cluster, term, holder, since, program, program_term) VALUES ($1, 1, 'r', now(), 'this', 1) ON CONFLICT DO NOTHING`, large)
-	require.NoError(t, err, "else the whole history would be derived anew")
+	require.NoError(t, err, "else the whole history would be derived again")
 	require.NoError(t, conn.Close(t.Context()))
 	require.NotEmpty(t, vms)
 	sink := s.For(large, "r")
@@ -58,7 +58,7 @@ func (s *storing) observeChange(vm placedVM, mark string) []trail.Fact {
 	})
 }
 
-// TestHeldAtOnce stores new facts of a thousand VMs of the large cluster at once, as when an outage is over, and tells how much memory was in use at most beside what
+// TestHeldAtOnce stores new facts of a thousand VMs of the large cluster at once, as when an outage is over, and reports how much memory was in use at most beside what
 // was before.
 func TestHeldAtOnce(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
 	s := newStoring(t)

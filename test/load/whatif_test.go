@@ -11,7 +11,7 @@ import (
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
-// TestWhatIf replays everything that is recorded of the large cluster, under one policy, three and twelve, and tells how long each took and how
+// TestWhatIf replays everything that is recorded of the large cluster, under one policy, three and twelve, and reports how long each took and how
 // much memory was in use at most beside what was before.
 func TestWhatIf(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
 	s, _ := openDatabase(t)

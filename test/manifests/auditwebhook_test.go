@@ -23,7 +23,7 @@ import (
 	"github.com/evictrail/evictrail/deploy"
 )
 
-// auditEndpoint is POST /audit; it gives what it takes to a channel.
+// auditEndpoint is POST /audit; it sends what it receives to a channel.
 func auditEndpoint(access api.Access) (http.Handler, <-chan collector.AuditReport) {
 	taken := make(chan collector.AuditReport, 1)
 	take := func(_ context.Context, body io.Reader) (any, bool, error) {
@@ -91,7 +91,7 @@ func TestAuditWebhook(t *testing.T) {
 				require.NoError(t, os.Rename(filepath.Join(dir, tt.client+".crt"), filepath.Join(dir, "client.crt")))
 				require.NoError(t, os.Rename(filepath.Join(dir, tt.client+".key"), filepath.Join(dir, "client.key")))
 			}
-			// As its comment tells: the address in place of the host.
+			// As its comment says: the address in place of the host.
 			config := writeKubeconfig(t, deploy.DefaultOptions(), dir, append(tt.changes, "https://evictrail.evictrail.svc:443", server.URL)...)
 			require.Equal(t, tt.arrives, sendEvent(t, config))
 			if tt.arrives {
@@ -119,7 +119,7 @@ func TestAuditWebhookToURL(t *testing.T) {
 	require.False(t, sendEvent(t, writeKubeconfig(t, o, dir)), "only to an evictrail whose certificate that CA signed")
 }
 
-// TestAuditWebhookWithoutItsFiles tells what docs/audit.md warns of: the API server does not start.
+// TestAuditWebhookWithoutItsFiles shows what docs/audit.md warns of: the API server does not start.
 func TestAuditWebhookWithoutItsFiles(t *testing.T) {
 	t.Parallel()
 	dir, o := t.TempDir(), deploy.DefaultOptions()

@@ -51,7 +51,7 @@ func newObserverPlugin(t *testing.T, o deploy.Options, at string) admission.Inte
 // pathSecret is what evictrail knows the API server by.
 const pathSecret = "0123456789abcdef0123"
 
-// admissionEndpoint is POST /admission; it gives what it sees to a channel.
+// admissionEndpoint is POST /admission; it sends what it sees to a channel.
 func admissionEndpoint() (http.Handler, <-chan tracker.RequestObservation) {
 	seen := make(chan tracker.RequestObservation, 1)
 	return api.Server{Admission: &api.Admission{Access: api.Access{Tokens: func() ([]string, error) { return []string{pathSecret}, nil }}, Review: func(raw []byte) ([]byte, func(), error) {
@@ -150,7 +150,7 @@ func TestObserverIsNeverInTheWay(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	hang := func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then a server sees that its client gave up
+		_, _ = io.Copy(io.Discard, r.Body) // only then a server sees that its client has left
 		<-r.Context().Done()
 	}
 	tests := []struct {
@@ -186,7 +186,7 @@ func TestObserverIsNeverInTheWay(t *testing.T) {
 			started := time.Now()
 			annotations := admitRequest(t, plugin, newEviction(launcher, words, false))
 			require.Less(t, time.Since(started), 5*time.Second, "a second, and what a slow machine adds")
-			require.Equal(t, map[string]string{failedOpen: "eviction-observer.evictrail.io"}, annotations, "the audit event tells that it was passed over")
+			require.Equal(t, map[string]string{failedOpen: "eviction-observer.evictrail.io"}, annotations, "the audit event says that it was passed over")
 		})
 	}
 }

@@ -62,7 +62,7 @@ func TestAlertsOnRecordings(t *testing.T) {
 }
 
 // TestAlertsWithoutAudit wants the loops to be noticed where no audit log can be had: all but the one in which the descheduler
-// asks for the same VM again and again, which only the audit log tells.
+// asks for the same VM again and again, which only the audit log shows.
 func TestAlertsWithoutAudit(t *testing.T) {
 	t.Parallel()
 	for name, want := range fires {

@@ -23,11 +23,11 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// nodeFamilies are the metrics in which a descheduler tells how it sees the nodes.
+// nodeFamilies are the metrics in which a descheduler reports how it sees the nodes.
 var nodeFamilies = []string{"descheduler_lownodeutilization_node_utilization_threshold", "descheduler_lownodeutilization_node_utilization_value"}
 
 // TestVerdictsFromPrometheus serves what the descheduler said of the nodes through a real Prometheus, and nothing else of it: the verdicts are those that the truth of the
-// recordings tells. What the last moves brought the recordings no longer show.
+// recordings shows. What the last moves brought the recordings no longer show.
 func TestVerdictsFromPrometheus(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{

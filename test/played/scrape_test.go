@@ -81,7 +81,7 @@ scrape_configs:
 	eventually(`process_start_time_seconds{job="evictrail"}`)
 	moved, err := s.queryNow(t, `sum(`+metrics.MigrationsTotal+`)`)
 	require.NoError(t, err)
-	require.Equal(t, "0", moved.Result[0].Value[1], "what the first list tells is history")
+	require.Equal(t, "0", moved.Result[0].Value[1], "what the first list shows is history")
 
 	eventually(`ALERTS{alertname="EvictrailEvacuationStuck", alertstate="firing"}`) // the recorded mark is weeks old, and stands
 

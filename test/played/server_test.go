@@ -58,7 +58,7 @@ func (s server) callAPI(t *testing.T, path string, query url.Values, into any) e
 	return json.Unmarshal(body.Data, into)
 }
 
-// result is what a query gives.
+// result is what a query returns.
 type result struct {
 	ResultType string
 	Result     []struct {

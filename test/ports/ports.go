@@ -50,7 +50,7 @@ var (
 	locks []*os.File
 )
 
-// lockPort reports whether a port was given to nobody yet, and gives it to this process: a server may listen on it minutes later, and a second lab chooses ports
+// lockPort reports whether a port is free, and reserves it for this process: a server may listen on it minutes later, and a second lab chooses ports
 // at the same time.
 func lockPort(port int) (bool, error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("evictrail-ports-%d", os.Getuid()))

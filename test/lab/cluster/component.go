@@ -113,7 +113,7 @@ func (p *Component) Kill() {
 	p.currentProcess().Kill()
 }
 
-// setFlag gives a flag, such as --name=, another value from the next start on.
+// setFlag sets a flag, such as --name=, to another value from the next start on.
 func (p *Component) setFlag(flag, value string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

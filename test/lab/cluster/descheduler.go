@@ -23,7 +23,7 @@ type Descheduler struct {
 	Total      int           // most evictions under way; zero: no limit
 	Prometheus string        // URL; empty: the load of the simulated nodes, Cluster.LoadURL
 	Query      string        // empty: nodesim.MetricNodeLoad
-	Low, High  int           // percent around the mean load: below Low a node takes VMs, above High it gives them; both zero: 10 and 10
+	Low, High  int           // percent around the mean load: below Low a node takes VMs, above High it loses them; both zero: 10 and 10
 	Foreground bool          // without the gate EvictionsInBackground
 }
 

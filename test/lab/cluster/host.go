@@ -70,7 +70,7 @@ func (h *Host) Stop() {
 	}
 }
 
-// Do runs f, and returns its error or why the host was told that it cannot go on.
+// Do runs f, and returns its error or why the host cannot go on.
 func (h *Host) Do(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
