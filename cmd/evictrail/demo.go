@@ -142,11 +142,15 @@ func (f *demoFlags) playRecordings(ctx context.Context, db *database, web *servi
 		if err := firstAnswer(ctx, db.Store, rec, out); err != nil {
 			return ignoreCancel(ctx, err)
 		}
-		printTextf(out, "\n(The first answer took %s.) In a browser: http://%s/\nOr try, in another shell:\n\n%s\n", time.Since(started).Round(100*time.Millisecond), web.listener.Addr(), whatToTry(db.url, web.listener.Addr().String()))
+		printTextf(out, "\n(The first answer took %s.)", time.Since(started).Round(100*time.Millisecond))
+		if !f.once {
+			printTextf(out, " In a browser: http://%s/\nOr try, in another shell:\n\n%s", web.listener.Addr(), whatToTry(db.url, web.listener.Addr().String()))
+		}
+		printTextf(out, "\n")
 	}
 	printTextf(out, "\nAll %d recordings are in, %s after the start.", len(recs), time.Since(started).Round(100*time.Millisecond))
 	if f.once {
-		printTextf(out, "\n")
+		printTextf(out, " Without --once the demo stays: pages, API and database to ask.\n")
 		return nil
 	}
 	printTextf(out, " Press Ctrl-C to leave.\n")
