@@ -39,7 +39,7 @@ const (
 	KindGapClosed              Kind = "gap_closed"
 )
 
-// The kinds of lines of a timeline that tell no fact but what was derived.
+// The kinds of lines of a timeline that show no fact but what was derived.
 const (
 	KindCooldownDecided Kind = "cooldown_decided"
 	KindLoopOpened      Kind = "loop_opened"
@@ -165,7 +165,7 @@ func Kinds() []KindInfo {
 			{ReasonSucceeded, "The migration ended well."},
 			{ReasonFailed, "The migration ended without moving the guest, by failure or abort."},
 		}},
-		{KindMigrationResult, "An object told how a migration goes: nodes, mode, failure.", []Sentence{
+		{KindMigrationResult, "An object reported how a migration goes: nodes, mode, failure.", []Sentence{
 			{ReasonHandedOver, "Source and target nodes are fixed."},
 			{ReasonStarted, "Data began to move."},
 			{ReasonSucceeded, "Data stopped moving and nothing failed."},
@@ -274,7 +274,7 @@ var (
 	}
 	gapReasons = []Sentence{
 		{ReasonExpired, "The API server had forgotten the resourceVersion to resume from (410 Gone)."},
-		{ReasonRelisted, "The watch broke and the client listed anew."},
+		{ReasonRelisted, "The watch broke and the client listed again."},
 		{ReasonNotRunning, "evictrail was not running."},
 		{ReasonOverflow, "More came than could be kept."},
 		{ReasonUnreachable, "It did not answer, or not with what was expected."},
