@@ -38,7 +38,7 @@ func selectAcceptedRequests(facts []Fact, action Action, is func(Fact, *RequestD
 	return out
 }
 
-// createdBy returns who made a migration; nil where nobody saw it. KubeVirt's own are not looked for: their objects tell
+// createdBy returns who made a migration; nil where nobody saw it. KubeVirt's own are not looked for: their objects say
 // it, and what they were made for has a requester of its own.
 func (m *migration) createdBy(own []Fact, env *Env) *RequestDetail {
 	if m.spec.Evacuation || m.spec.WorkloadUpdate || m.spec.VolumeUpdate {

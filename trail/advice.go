@@ -157,7 +157,7 @@ func adviceExternal(e *Evacuation, s KubeVirtSettings) string {
 // adviceInversion says how a drain gets past a migration of low priority: a new mark brings a new priority.
 func adviceInversion(e *Evacuation, low *Migration, s KubeVirtSettings) string {
 	return strings.Join([]string{
-		"Cancel the descheduler's evacuation and delete its migration; the drain then asks anew, and that one comes first:",
+		"Cancel the descheduler's evacuation and delete its migration; the drain then asks again, and that one comes first:",
 		adviceCancel(e, s),
 		fmt.Sprintf("  kubectl delete vmim -n %s %s", e.Namespace, low.Name),
 	}, "\n")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// assignAttempts gives each evacuation migration the evacuation that was open when it was created, opens evacuations
+// assignAttempts assigns to each evacuation migration the evacuation that was open when it was created, opens evacuations
 // that no mark announced, and numbers the attempts.
 func assignAttempts(lives []*life, migrations []*migration, env *Env) {
 	for _, m := range migrations {
@@ -106,7 +106,7 @@ func (l *life) unmarkedEvacuation(m *migration, migrations []*migration, env *En
 	return e
 }
 
-// markDetail is what the priority, which only virt-controller may write, tells of a mark that was not seen.
+// markDetail is what the priority, which only virt-controller may write, says about a mark that was not seen.
 func (m *migration) markDetail() *MarkDetail {
 	if m.spec.Priority == priorityMaintenance {
 		return &MarkDetail{Source: "descheduler"}

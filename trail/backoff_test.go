@@ -14,7 +14,7 @@ import (
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	const evacuated = time.Minute
-	// fails tells of attempts of one evacuation, ten minutes apart, from a number on.
+	// fails adds failed attempts of one evacuation, ten minutes apart, from a number on.
 	fails := func(h *history, from, to int) {
 		for i := from; i <= to; i++ {
 			at := time.Duration(i) * 10 * time.Minute
@@ -37,7 +37,7 @@ func TestBackoff(t *testing.T) {
 	}{
 		{"20 s doubling to 320 s, and no further", func(h *history) { marked(h); fails(h, 1, 8) },
 			[]string{"1 20s", "2 40s", "3 1m20s", "4 2m40s", "5 5m20s", "5 5m20s capped", "5 5m20s capped", "5 5m20s capped"}},
-		{"a success begins anew", func(h *history) {
+		{"a success resets the backoff", func(h *history) {
 			marked(h)
 			fails(h, 1, 2)
 			h.createMigration(30*time.Minute, "c", "db", nil)
@@ -72,7 +72,7 @@ func TestBackoff(t *testing.T) {
 			h.removeMigration(43*time.Minute, "a")
 			fails(h, 5, 5)
 		}, []string{"1 20s", "2 40s", "3 1m20s", "4 2m40s", "3 1m20s"}},
-		{"a success of a user does not begin anew", func(h *history) {
+		{"a success of a user does not reset the backoff", func(h *history) {
 			marked(h)
 			fails(h, 1, 2)
 			h.createMigration(21*time.Minute, "x", "db", byUser)
@@ -95,7 +95,7 @@ func TestBackoff(t *testing.T) {
 			h.removeMigration(31*time.Minute, "b")
 			fails(h, 4, 4)
 		}, []string{"1 20s", "2 40s", "3 1m20s", "2 40s"}},
-		{"another VMI of the name begins anew", func(h *history) {
+		{"another VMI of the name starts without a backoff", func(h *history) {
 			marked(h)
 			fails(h, 1, 3)
 			h.restartVM(31*time.Minute, "db", "db-2")

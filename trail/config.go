@@ -37,7 +37,7 @@ type DeschedulerSettings struct {
 	LimitTotal        *int64            `json:"limit_total,omitempty"`         // maxNoOfPodsToEvictTotal, evictions in one cycle; nil: none
 	LimitPerNode      *int64            `json:"limit_per_node,omitempty"`      // the smallest that is in force; nil: none
 	LimitPerNamespace *int64            `json:"limit_per_namespace,omitempty"` // maxNoOfPodsToEvictPerNamespace; nil: none
-	Model             string            `json:"model,omitempty"`               // the behaviour to assume, as it was stated: a release, or none; empty: what the version tells
+	Model             string            `json:"model,omitempty"`               // the behaviour to assume, as it was stated: a release, or none; empty: what the version says
 }
 
 // CooldownSettings are the arguments of KubevirtMigrationAware. They are stored as numbers of seconds.
@@ -47,7 +47,7 @@ type CooldownSettings struct {
 	Window time.Duration // migrationHistoryWindow
 }
 
-// The cooldown where the policy gives none: KubevirtMigrationAware's own.
+// The cooldown where the policy sets none: KubevirtMigrationAware's own.
 //
 // Source: kubevirt-descheduler-plugins plugins/kubevirtmigrationaware/defaults.go.
 const (

@@ -34,7 +34,7 @@ type Completion struct {
 	StartedAt    time.Time // zero where unknown
 	EndedAt      time.Time // the source node's clock, 1 s resolution
 	Failed       bool
-	fact         *Fact // that showed it; nil where only the migration tells
+	fact         *Fact // that showed it; nil where only the migration shows it
 	forgotten    bool  // it stands on the VMI, and is not in the memory of the descheduler
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// the policy of the plugin where it is told nothing.
+// the policy of the plugin where nothing is set.
 var plain = trail.CooldownPolicy{Model: trail.CooldownLive, Base: trail.DefaultCooldown, Max: trail.DefaultMaxCooldown, Window: trail.DefaultCooldownWindow}
 
 // endsAt makes completions that took no time, by their ends.
@@ -48,8 +48,8 @@ func TestCooldown(t *testing.T) {
 		want        trail.Cooldown
 	}{
 		{"no completion, no cooldown", plain, nil, 0, trail.Cooldown{}},
-		{"one gives the base", plain, endsAt(0), time.Minute, trail.Cooldown{1, 15 * time.Minute, day.Add(15 * time.Minute), false}},
-		{"none in the window gives the base, too", plain, endsAt(0), 49 * time.Hour, trail.Cooldown{0, 15 * time.Minute, day.Add(15 * time.Minute), false}},
+		{"one results in the base", plain, endsAt(0), time.Minute, trail.Cooldown{1, 15 * time.Minute, day.Add(15 * time.Minute), false}},
+		{"none in the window results in the base, too", plain, endsAt(0), 49 * time.Hour, trail.Cooldown{0, 15 * time.Minute, day.Add(15 * time.Minute), false}},
 		{"the second doubles", plain, hours(2), 0, trail.Cooldown{2, 30 * time.Minute, day.Add(30 * time.Minute), false}},
 		{"the fifth: as much as a restarted descheduler remembers", plain, hours(5), 0, trail.Cooldown{5, 4 * time.Hour, day.Add(4 * time.Hour), false}},
 		{"the sixth meets the limit", plain, hours(6), 0, trail.Cooldown{6, 6 * time.Hour, day.Add(6 * time.Hour), true}},
@@ -211,7 +211,7 @@ func TestCooldownModels(t *testing.T) {
 			h.removeMigration(3*time.Hour+6*time.Minute, "b")
 			h.continueHourly(4, "S")
 		}, trail.CooldownLive, last{4, 4, 2 * time.Hour, ""}},
-		{"4.21 reads anew in each cycle: never more than five", func(h *history) { h.startDescheduler(0, "v4.21.3", true); h.moveHourly("SSSSSSS") }, trail.CooldownReseeded,
+		{"4.21 reads again in each cycle: never more than five", func(h *history) { h.startDescheduler(0, "v4.21.3", true); h.moveHourly("SSSSSSS") }, trail.CooldownReseeded,
 			last{5, 7, 4 * time.Hour, "the descheduler remembers 5 of 7 migrations in its window and waits 4h0m0s instead of 6h0m0s"}},
 		{"4.21 never counts failures, the last one neither", func(h *history) { h.startDescheduler(0, "v4.21.3", true); h.moveHourly("SFSF") }, trail.CooldownReseeded,
 			last{2, 4, 30 * time.Minute, "the descheduler remembers 2 of 4 migrations in its window and waits 30m0s instead of 2h0m0s"}},
@@ -290,7 +290,7 @@ func (h *history) continueHourly(hour int, outcomes string) {
 	}
 }
 
-// TestCooldownIsMet tells what an act of the descheduler meets: a migration whose data moves, a cooldown, or nothing.
+// TestCooldownIsMet checks what an act of the descheduler meets: a migration whose data moves, a cooldown, or nothing.
 func TestCooldownIsMet(t *testing.T) {
 	t.Parallel()
 	h := newHistory()
@@ -320,7 +320,7 @@ func TestCooldownIsMet(t *testing.T) {
 }
 
 // TestCooldownIsComputedAnew starts the descheduler again, or changes its policy, while a cooldown holds: what it forgets ends the
-// cooldown early, what it is told makes it longer, and the decision says what really was.
+// cooldown early, what it learns makes it longer, and the decision says what really was.
 func TestCooldownIsComputedAnew(t *testing.T) {
 	t.Parallel()
 	settings := trail.DeschedulerSettings{Cooldown: &trail.CooldownSettings{15 * time.Minute, 6 * time.Hour, 48 * time.Hour}}

@@ -131,7 +131,7 @@ func (d *Decision) renderSentence() string {
 	case d.Verdict == VerdictHolds && d.Layer == LayerBackoff:
 		return fmt.Sprintf("KubeVirt waits %s before its next attempt, until %s (%s in a row).", formatSpan(time.Duration(d.Effective)), formatClock(d.Until), formatCountInWords(d.Count, "failure"))
 	case d.Reason == DecidedAnew:
-		return fmt.Sprintf("The descheduler computes the cooldown anew, as it was started or its policy changed: %s, until %s%s.", formatSpan(time.Duration(d.Effective)), formatClock(d.Until), d.describeCause())
+		return fmt.Sprintf("The descheduler recomputes the cooldown, as it was started or its policy changed: %s, until %s%s.", formatSpan(time.Duration(d.Effective)), formatClock(d.Until), d.describeCause())
 	case d.Verdict == VerdictHolds:
 		return fmt.Sprintf("The descheduler leaves it alone for %s, until %s%s.", formatSpan(time.Duration(d.Effective)), formatClock(d.Until), d.describeCause())
 	case d.Verdict == VerdictBlocked && d.Reason == DecidedInProgress:

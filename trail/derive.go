@@ -109,7 +109,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 }
 
 // derivePod returns the requests about a pod whose VMI was never seen, as an audit log that is older than our watch names
-// them. Those about a pod that is known are told with its VM.
+// them. Those about a pod that is known belong to its VM.
 func derivePod(subject Subject, facts []Fact, env *Env) Derived {
 	var d Derived
 	if env.known[subject] {

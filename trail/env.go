@@ -166,7 +166,7 @@ func dependsOnNode(f *Fact) bool {
 	return f.Node != "" && (f.Kind == KindEvacuationMarked || f.Kind == KindMigrationSeen || f.Kind == KindLauncherPod && f.MigrationUID != "")
 }
 
-// namesTaintedNode reports whether a fact tells of a pod that a taint of its node took away: the node tells which taint, and who set it.
+// namesTaintedNode reports whether a fact is about a pod that a taint of its node took away: the node says which taint, and who set it.
 func namesTaintedNode(f *Fact) bool {
 	return f.Node != "" && f.Reason == ReasonDisrupted && disruptionEndings[f.Value] == EndingTaint
 }

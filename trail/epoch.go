@@ -74,7 +74,7 @@ type Identity struct {
 // Break says why what is seen from now on does not continue what was recorded. It becomes a gap.
 type Break struct {
 	Cause  Reason    `json:"cause"` // ReasonClusterRestored, ReasonClusterRebuilt or ReasonDatabaseRewound
-	Key    string    `json:"key"`   // what tells this gap from others: the same for all replicas that notice the same break
+	Key    string    `json:"key"`   // what distinguishes this gap from others: the same for all replicas that notice the same break
 	From   time.Time `json:"from"`  // when what was seen was last known to be recorded
 	Detail string    `json:"detail"`
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// TestVersionsOfEpochs: whatever an epoch records is newer than all that earlier ones did, and tells which resourceVersion it was.
+// TestVersionsOfEpochs: whatever an epoch records is newer than all that earlier ones did, and says which resourceVersion it was.
 func TestVersionsOfEpochs(t *testing.T) {
 	t.Parallel()
 	ascending := []string{

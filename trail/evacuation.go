@@ -120,7 +120,7 @@ func markedEvacuations(l *life, env *Env) []*evacuation {
 	return out
 }
 
-// splitRemarked tells apart the evacuations that a gap made one: a request that was answered as having marked the VMI proves
+// splitRemarked separates the evacuations that a gap made one: a request that was answered as having marked the VMI proves
 // that no mark was there just before. The earlier evacuation ended when somebody cancelled it, at the latest then.
 func (l *life) splitRemarked(pods map[string]*launcher, env *Env) {
 	for i := 0; i < len(l.evacuations); i++ {
@@ -242,7 +242,7 @@ func summarizeAttempts(l *life, migrations []*migration, facts []Fact) {
 	}
 }
 
-// setInProgress tells what the annotation eviction-in-progress on the source pod was while the evacuation was open. The watch of
+// setInProgress sets what the annotation eviction-in-progress on the source pod was while the evacuation was open. The watch of
 // pods may show it before the one of VMIs shows the mark.
 func (e *evacuation) setInProgress(l *life, facts []Fact) {
 	for _, f := range facts {

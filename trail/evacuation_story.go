@@ -28,7 +28,7 @@ func (e Evacuation) renderRequest(requests []EvictionRequest, seen Coverage) []s
 	}
 	late := ""
 	if r.SeenLate {
-		late = "; told later, by an audit log"
+		late = "; reported later, by an audit log"
 	}
 	return []string{fmt.Sprintf("At %s %s asked to evict it from %s%s; KubeVirt accepted at %s (%s: %s%s).",
 		formatClock(r.RequestedAt), r.formatRequester(), e.Node, r.describeReason(), formatClock(e.MarkedAt), r.Confidence, r.Evidence, late)}
@@ -40,13 +40,13 @@ func (e Evacuation) explainUnknownRequester(seen Coverage) string {
 	case e.MarkedBy == MarkedByTaint:
 		return ""
 	case seen.Audit || seen.Observer:
-		return "Requester unknown: the audit log and the observer tell of no such request at that time."
+		return "Requester unknown: the audit log and the observer have no such request at that time."
 	}
 	return "Requester unknown: no audit and no observer here. To know the next: send audit events (`evictrail run --audit-file`, " +
 		"`evictrail audit import`, docs/audit.md), or let the observer see requests (`evictrail generate manifests observer`)."
 }
 
-// askedAgain tells every later request that met the evacuation, those of one requester together.
+// askedAgain describes every later request that met the evacuation, those of one requester together.
 func (e Evacuation) askedAgain(requests []EvictionRequest) []string {
 	var text []string
 	for _, r := range requests {
@@ -90,7 +90,7 @@ func (e Evacuation) renderStory(d Derived, seen Coverage, now time.Time) []strin
 	return append(text, e.describeDelay())
 }
 
-// endWithVMI tells that the VMI ended before it was moved, and which attempt that ended; deleted is zero where no deletion was seen.
+// endWithVMI says that the VMI ended before it was moved, and which attempt that ended; deleted is zero where no deletion was seen.
 func (e Evacuation) endWithVMI(deleted time.Time, mine []Migration) []string {
 	text := []string{fmt.Sprintf("The VMI ended at %s, before it was moved.", formatClock(e.EndedAt))}
 	if !deleted.IsZero() && !deleted.After(e.EndedAt) {
@@ -181,7 +181,7 @@ func causesOf(mine []Migration) string {
 	return " (" + strings.Join(order, "; ") + ")"
 }
 
-// describeFulfilment tells by which migration an evacuation was done: one of its attempts, or one that was made for another reason.
+// describeFulfilment says by which migration an evacuation was done: one of its attempts, or one that was made for another reason.
 func (e Evacuation) describeFulfilment(migrations []Migration) string {
 	if e.FulfilledBy == "" {
 		return ""

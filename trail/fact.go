@@ -44,7 +44,7 @@ func hashID(parts ...string) FactID {
 	return id
 }
 
-// NaturalID returns the ID of the fact: that of its cluster, kind, object, aspect and value. A thing that can happen again has more in its key, which tells it
+// NaturalID returns the ID of the fact: that of its cluster, kind, object, aspect and value. A thing that can happen again has more in its key, which distinguishes it
 // from the same at another time: the resourceVersion at which it showed, a time that the object names, or the epoch; it is empty for what happens once.
 func (f *Fact) NaturalID(occurrence string) FactID {
 	return hashID(f.Cluster, string(f.Kind), string(f.Object.Kind), f.Object.UID, f.What, f.Value, occurrence)
@@ -67,7 +67,7 @@ const (
 	ClockAPIServer      Clock = "apiserver"       // creationTimestamp, deletionTimestamp: 1 s resolution; audit events: 1 µs
 	ClockVirtController Clock = "virt_controller" // phaseTransitionTimestamps, condition times; 1 s resolution
 	ClockSourceNode     Clock = "source_node"     // migrationState start and end; 1 s resolution
-	ClockEmitter        Clock = "emitter"         // who emitted a Kubernetes Event, set a node's condition or taint (1 s resolution), or tells of itself in its metrics
+	ClockEmitter        Clock = "emitter"         // who emitted a Kubernetes Event, set a node's condition or taint (1 s resolution), or reports about itself in its metrics
 	ClockObserver       Clock = "observer"        // ours: the object carries no time for this change
 )
 
@@ -108,7 +108,7 @@ const EffectNoSchedule = "NoSchedule"
 // Object is the object on which a fact showed.
 type Object struct {
 	Kind            ObjectKind
-	UID             string // for a Source and a Descheduler: its name; for a NodeLoad: that of the migration; for a Request: who saw it, a colon, and the ID that the API server gave it
+	UID             string // for a Source and a Descheduler: its name; for a NodeLoad: that of the migration; for a Request: who saw it, a colon, and the ID that the API server assigned
 	ResourceVersion string // at which the change showed; empty for a Source, a NodeLoad and a Request; for a Descheduler the time of the scrape, in microseconds of Unix
 }
 
@@ -143,7 +143,7 @@ func detailSize(d Detail) int {
 // Fact is one thing that was seen: stored once, never changed, without links to other facts.
 //
 // What and Value are the natural key in the open: What names the aspect of the object ("mark", "phase/Running"),
-// Value what it became. Folding the facts of an object by What gives the state in which it was last recorded; that is
+// Value what it became. Folding the facts of an object by What yields the state in which it was last recorded; that is
 // how a restart resumes.
 type Fact struct {
 	ID         FactID
@@ -189,7 +189,7 @@ func (f Fact) State() Fact {
 	return s
 }
 
-// Since returns from when on a fact tells of a VM: it may say when that began which it shows. Zero where a list showed it, as nobody saw when.
+// Since returns from when on a fact is about a VM: it may say when that began which it shows. Zero where a list showed it, as nobody saw when.
 func (f *Fact) Since() time.Time {
 	if f.Late && f.Object.Kind != ObjectRequest { // a request bears its own time, however late it comes
 		return time.Time{}
@@ -287,7 +287,7 @@ const (
 )
 
 // Subject is what a fact belongs to and what is derived again when it arrives. A migration names its VMI by name
-// only, so the subject of a VM is its name; VMI UIDs are told apart when deriving.
+// only, so the subject of a VM is its name; VMI UIDs are distinguished when deriving.
 type Subject struct {
 	Kind SubjectKind
 	Name string // "namespace/name" for a VMI and a pod, else the name

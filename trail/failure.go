@@ -92,7 +92,7 @@ var reasonTexts = []failureText{
 	{[]string{"destination volume is smaller then the source volume"}, FailureDataPlane, CauseVolumeTooSmall},
 	{[]string{"canceled by client"}, FailureDataPlane, CauseMonitorAbort},
 	{[]string{"live migration aborted"}, FailureDataPlane, CauseMonitorAbort},
-	// KubeVirt v1.9: one text for stuck, too slow and user abort; a user's abort was told apart before.
+	// KubeVirt v1.9: one text for stuck, too slow and user abort; a user's abort was distinguished before.
 	{[]string{"live migration has been aborted"}, FailureDataPlane, CauseMonitorAbort},
 	{[]string{"destination volume is smaller than the source volume"}, FailureDataPlane, CauseVolumeTooSmall},
 	// Either.
@@ -197,7 +197,7 @@ func matchText(rows []failureText, text string) (failureText, bool) {
 	return failureText{}, false
 }
 
-// classifyFailures gives each failed or aborted migration its class.
+// classifyFailures sets the class of each failed or aborted migration.
 func classifyFailures(lives []*life, migrations []*migration, facts []Fact) {
 	onVMI := vmiEvents(facts)
 	for _, m := range migrations {
@@ -278,9 +278,9 @@ func (m *migration) classifyAbort(l *life) failure {
 	return failure{FailureAborted, CauseUserAbort, evidence}
 }
 
-// splitAbort tells stuck from too slow where v1.9 says the same of both: a transfer that ran as long as its completion
+// splitAbort distinguishes stuck from too slow where v1.9 says the same of both: a transfer that ran as long as its completion
 // timeout, which grows with the guest's memory, was too slow; one that ran only as long as its progress timeout can
-// merely have been stuck. It is an estimate, and where neither time had passed the cause stays that the monitor gave
+// merely have been stuck. It is an estimate, and where neither time had passed the cause stays that the monitor named
 // up: the exact one stands only in the log of virt-launcher.
 func (m *migration) splitAbort(cause FailureReason) FailureReason {
 	r := m.result

@@ -37,7 +37,7 @@ func Fresh(stored iter.Seq[Fact], seen []Fact) []Fact {
 // known is what is stored, as far as it is compared.
 type known struct {
 	ids     map[FactID]bool
-	aspects map[aspectKey][]Fact // of objects that something new is told of
+	aspects map[aspectKey][]Fact // of objects about which there is something new
 }
 
 type aspectKey struct {
@@ -47,7 +47,7 @@ type aspectKey struct {
 
 func (f Fact) newAspectKey() aspectKey { return aspectKey{f.Object.Kind, f.Object.UID, f.What} }
 
-// mayRepeat reports whether the same can be told of an object again under another ID.
+// mayRepeat reports whether the same can be reported about an object again under another ID.
 func (f Fact) mayRepeat() bool {
 	return f.Object.Kind == ObjectDescheduler ||
 		f.ID == f.NaturalID(f.Object.ResourceVersion)
@@ -61,7 +61,7 @@ func (k known) add(f Fact) {
 	}
 }
 
-// isRecorded reports whether what a fact says was told under another ID. What was told of the growth of a counter is taken off it.
+// isRecorded reports whether what a fact says was recorded under another ID. What was recorded of the growth of a counter is taken off it.
 func (k known) isRecorded(f *Fact) bool {
 	switch of := k.aspects[f.newAspectKey()]; {
 	case len(of) == 0 || !f.mayRepeat(): // that takes a digest

@@ -13,7 +13,7 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// replica watches one VMI and returns what it has to tell.
+// replica watches one VMI and returns what it has to report.
 type replica struct {
 	tracker *tracker.Tracker
 	pending []trail.Fact
@@ -53,7 +53,7 @@ func TestFresh(t *testing.T) {
 		r.pending = nil
 		return stored
 	}
-	t.Run("a list tells what a watch told before", func(t *testing.T) {
+	t.Run("a list reports what a watch reported before", func(t *testing.T) {
 		t.Parallel()
 		watches, lists := two()
 		for _, r := range []*replica{watches, lists} {
@@ -65,7 +65,7 @@ func TestFresh(t *testing.T) {
 		require.Len(t, lists.pending, len(stored))
 		require.Equal(t, []string{"n1"}, listMarks(store(stored, lists)))
 	})
-	t.Run("a watch tells what a list told before", func(t *testing.T) {
+	t.Run("a watch reports what a list reported before", func(t *testing.T) {
 		t.Parallel()
 		watches, lists := two()
 		for _, r := range []*replica{watches, lists} {
@@ -89,7 +89,7 @@ func TestFresh(t *testing.T) {
 		watches.observeMark(14, "n1", false)
 		require.Equal(t, []string{"n1", "", "n1"}, listMarks(store(stored, watches)))
 	})
-	t.Run("two watches tell the same, and again", func(t *testing.T) {
+	t.Run("two watches report the same, and again", func(t *testing.T) {
 		t.Parallel()
 		a, b := two()
 		var stored []trail.Fact
@@ -105,7 +105,7 @@ func TestFresh(t *testing.T) {
 }
 
 // TestFreshOfManyReplicas has replicas watch an object whose mark comes and goes; each is cut off at times and lists again. Stored
-// together, what they tell is what one that saw everything tells.
+// together, what they report is what one that saw everything reports.
 func TestFreshOfManyReplicas(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(500) {
@@ -150,7 +150,7 @@ func TestFreshOfManyReplicas(t *testing.T) {
 	}
 }
 
-// TestFreshCounts has two replicas read the same counter, each when it likes: together they tell as much as it grew.
+// TestFreshCounts has two replicas read the same counter, each when it likes: together they report as much as it grew.
 func TestFreshCounts(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)

@@ -15,7 +15,7 @@ import (
 )
 
 // FuzzRequests makes a history of one VM out of bytes: marks, pods, requests seen by the audit log, the observer or
-// both, at times that overlap. Whatever it is, deriving it does not panic, tells each request once, lets each mark have
+// both, at times that overlap. Whatever it is, deriving it does not panic, has each request once, lets each mark have
 // one request at most, and returns the same rows in any order.
 func FuzzRequests(f *testing.F) {
 	f.Add([]byte{0, 10, 3, 1, 5, 7, 2, 5, 9, 0, 20, 0, 3, 5, 1})
@@ -52,7 +52,7 @@ func FuzzRequests(f *testing.F) {
 			}
 			require.False(t, r.DryRun && r.EvacuationID != nil, "a dry run ties to nothing")
 		}
-		require.Equal(t, len(audits)+len(reviews), seen+2*both, "each request is told once")
+		require.Equal(t, len(audits)+len(reviews), seen+2*both, "each request has one row")
 		for id, n := range marks {
 			require.Equal(t, 1, n, "requests of mark %s", id)
 		}

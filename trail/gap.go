@@ -12,7 +12,7 @@ import (
 // key, when it is.
 type GapReport struct {
 	Source   string    // the resource of the watch, or SourceSelf
-	Key      string    // what tells this gap from others of the source: the last resourceVersion seen, or a time
+	Key      string    // what distinguishes this gap from others of the source: the last resourceVersion seen, or a time
 	OpenedAt time.Time // when the source was last seen whole
 	ClosedAt time.Time // when it was whole again; zero while it is not
 	Cause    Reason
@@ -105,7 +105,7 @@ func (l Losses) Of(source string) bool {
 	return false
 }
 
-// Gaps returns the facts of the gaps that the losses are, in no order, as they are told at a moment.
+// Gaps returns the facts of the gaps that the losses are, in no order, as they are recorded at a moment.
 func (l Losses) Gaps(cluster string, now time.Time) []Fact {
 	var facts []Fact
 	for _, loss := range l {

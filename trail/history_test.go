@@ -12,7 +12,7 @@ import (
 // notMigratableText is what KubeVirt's webhook says of a VM that cannot be moved.
 const notMigratableText = "is configured with an eviction strategy but is not live-migratable"
 
-// history is a made-up past of a cluster, told step by step through a tracker. Times are counted from day. What it makes is
+// history is a made-up past of a cluster, recorded step by step through a tracker. Times are counted from day. What it makes is
 // in namespace shop; every migration is seen live, at the second at which it changes.
 type history struct {
 	tracker    *tracker.Tracker
@@ -161,7 +161,7 @@ func (h *history) moveVM(start, end time.Duration, uid, vm, to string) {
 	h.runMigration(start, end, uid, to)
 }
 
-// observePod tells of the launcher of a VM on a node; what it was made for, if it is a migration's target.
+// observePod observes the launcher of a VM on a node; what it was made for, if it is a migration's target.
 func (h *history) observePod(at time.Duration, name, vm, node, migration string, change func(*tracker.PodObservation)) {
 	p := tracker.PodObservation{
 		Meta: tracker.Meta{UID: name, Namespace: "shop", Name: name, CreatedAt: day.Add(at + h.ahead)}, VMI: vm, VMIUID: h.vms[vm].UID, Node: node, Phase: "Running",
@@ -196,12 +196,12 @@ func (h *history) applyPolicy(at time.Duration, s trail.DeschedulerSettings) {
 	h.observe(tracker.PolicyObservation{Seen: tracker.Seen{At: day.Add(at)}, Meta: tracker.Meta{UID: "policy", Name: "policy", ResourceVersion: h.nextVersion()}, Settings: &s})
 }
 
-// startDescheduler tells of a process of the descheduler that was started at a time.
+// startDescheduler observes a process of the descheduler that was started at a time.
 func (h *history) startDescheduler(at time.Duration, version string, plugin bool) {
 	h.observe(tracker.ScrapeObservation{Seen: tracker.Seen{At: day.Add(at + time.Second)}, Target: "d", StartedAt: day.Add(at), Version: version, Plugin: plugin})
 }
 
-// observeRequest tells of an eviction request that the audit log saw.
+// observeRequest observes an eviction request that the audit log saw.
 func (h *history) observeRequest(at time.Duration, id, pod, user, message string, change func(*tracker.RequestObservation)) {
 	o := tracker.RequestObservation{
 		Seen: tracker.Seen{At: day.Add(at + 100*time.Millisecond)}, Source: trail.SourceAudit, ID: id, Stage: "ResponseComplete", Action: trail.ActionEvict,

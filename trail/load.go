@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// LoadOrigin says who told how loaded a node was.
+// LoadOrigin says who reported how loaded a node was.
 type LoadOrigin string
 
 // The origins of node load.
@@ -48,7 +48,7 @@ const (
 	LackNoSample   LoadLack = "no_sample"    // it has the metric, and not of this node at that time
 	LackNotANumber LoadLack = "not_a_number" // the value is none
 	LackRefused    LoadLack = "refused"      // the origin does not take the query
-	LackUnanswered LoadLack = "unanswered"   // the origin was asked for hours, and gave no answer that can be used
+	LackUnanswered LoadLack = "unanswered"   // the origin was asked for hours, and returned no answer that can be used
 )
 
 // LoadLacks lists the causes for which a value is not known.
@@ -71,7 +71,7 @@ const MetricDescheduler = "descheduler"
 // isComparable reports whether the reading can be compared with a threshold.
 func (r Reading) isComparable() bool { return r.Value != nil && r.Threshold != nil }
 
-// LoadDetail is how loaded the nodes of a migration were at one moment of it, as one origin tells.
+// LoadDetail is how loaded the nodes of a migration were at one moment of it, as one origin reports.
 type LoadDetail struct {
 	Moment   LoadMoment `json:"moment"`
 	After    Span       `json:"after_seconds,omitempty"` // how long after the end; zero but for MomentAfter

@@ -86,7 +86,7 @@ type Loop struct {
 
 // Exhibit is one piece of a loop's evidence. Times are in ascending order within a loop.
 type Exhibit struct {
-	EventID *FactID   `json:"event_id,omitempty"` // of the fact or decision; nil where a derived row only tells it
+	EventID *FactID   `json:"event_id,omitempty"` // of the fact or decision; nil where only a derived row has it
 	At      time.Time `json:"at"`
 	VMI     string    `json:"vmi,omitempty"` // namespace/name
 	Text    string    `json:"text"`
@@ -107,7 +107,7 @@ func (l *Loop) setEvidence(all []Exhibit) {
 // Open reports whether the loop goes on.
 func (l Loop) Open() bool { return l.ClosedBy == "" }
 
-// newLoop returns a new loop about an evacuation; ordinal tells those of one kind apart.
+// newLoop returns a new loop about an evacuation; ordinal distinguishes those of one kind.
 func (e *Evacuation) newLoop(kind LoopKind, ordinal int, openedAt time.Time) Loop {
 	return Loop{
 		ID: hashID("loop", string(kind), e.ID.String(), strconv.Itoa(ordinal)), Kind: kind, Namespace: e.Namespace, VMI: e.VMI,
@@ -159,7 +159,7 @@ func (l Loop) selectTense(open, over string) string {
 	return over
 }
 
-// renderOpening tells that the loop begins; how it went on, its summary tells.
+// renderOpening says that the loop begins; its summary says how it went on.
 func (l Loop) renderOpening() string {
 	about := ""
 	if l.VMI != "" {

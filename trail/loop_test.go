@@ -10,7 +10,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// TestLoopsInWords reads every loop of the stories: its name has the right article, and one that is over is told in the past tense and
+// TestLoopsInWords reads every loop of the stories: its name has the right article, and one that is over is in the past tense and
 // without a command.
 func TestLoopsInWords(t *testing.T) {
 	t.Parallel()

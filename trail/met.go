@@ -89,7 +89,7 @@ func (r *request) leftMark(e *evacuation, l *life, before time.Time) (time.Durat
 }
 
 // askedBy says who asked for an evacuation. That the mark came with the annotation of the descheduler proves that the
-// Eviction carried it; that tells who asked only where the sender is not known, as every client can write it.
+// Eviction carried it; that says who asked only where the sender is not known, as every client can write it.
 func (e *evacuation) askedBy(r *request, env *Env) {
 	marked := e.RequesterClass == RequesterDescheduler && e.Confidence == ConfidenceAsserted
 	if marked && r.Requester == "" {

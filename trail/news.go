@@ -13,17 +13,17 @@ type News struct {
 	Decisions   []Told[Decision]
 	Loops       []Told[Loop]
 
-	Settled time.Time // facts among them from before it came too late to change what is told of their time; zero: none did
+	Settled time.Time // facts among them from before it came too late to change the rows about their time; zero: none did
 }
 
-// Told is a derived row as it is told from now on.
+// RowChange is a derived row as it is from now on, and how it changed.
 type Told[R any] struct {
 	ID      string
 	Change  Change
 	Row     R      // as it stands; nothing where it is gone
-	Was     string // how it had ended before; empty where it had not, or was not told
-	Judged  bool   // it was told for good before what came of it: whether an evacuation kept to its objective, whether a move helped
-	Instead string // the ID under which the same was told before; empty where it was not, or under this one
+	Was     string // how it had ended before; empty where it had not, or was not recorded
+	Judged  bool   // it was final before what came of it: whether an evacuation kept to its objective, whether a move helped
+	Instead string // the ID under which the same was recorded before; empty where it was not, or under this one
 }
 
 // Change is what became of a derived row.
@@ -31,12 +31,12 @@ type Change int
 
 // The changes of a row.
 const (
-	ChangeNew   Change = iota // it was not told before
-	ChangeOther               // it was told otherwise
-	ChangeGone                // it is told no more
+	ChangeNew   Change = iota // it was not there before
+	ChangeOther               // it was there with other values
+	ChangeGone                // it is there no more
 )
 
-// Began reports whether what the row is about was not told before.
+// Began reports whether what the row is about was not recorded before.
 func (t Told[R]) Began() bool { return t.Change == ChangeNew && t.Instead == "" }
 
 // Ended reports whether the row has an end that it had not before.

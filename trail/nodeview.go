@@ -32,7 +32,7 @@ func (r *Rows) Add(more Rows) {
 	r.Decisions = append(r.Decisions, more.Decisions...)
 }
 
-// Around tells the Env what the VMs have to do with a node or, under ClusterSubject, with the cluster: VMs are derived first.
+// Around passes the Env what the VMs have to do with a node or, under ClusterSubject, with the cluster: VMs are derived first.
 func (e *Env) Around(s Subject, rows Rows) {
 	byTimeAnd(rows.Placements, func(p *Placement) (time.Time, FactID) { return p.FromAt, p.ID })
 	byTimeAnd(rows.Evacuations, func(e *Evacuation) (time.Time, FactID) { return e.MarkedAt, e.ID })

@@ -47,8 +47,8 @@ func isQuiet(d trail.Derived, evacuations []*trail.Evacuation, at time.Time) boo
 		!slices.ContainsFunc(d.Drains, func(x trail.Drain) bool { return open(x.StartedAt, x.EndedAt) })
 }
 
-// TestNodesSince derives nodes, and the cluster, of what was not over before a time at which nothing was open there: what is told since then is what is
-// told of everything. Whose moves they were, how needless and how harmful is made up, as these histories have no loads.
+// TestNodesSince derives nodes, and the cluster, of what was not over before a time at which nothing was open there: the rows since then are those that
+// are derived from everything. Whose moves they were, how needless and how harmful is made up, as these histories have no loads.
 func TestNodesSince(t *testing.T) {
 	t.Parallel()
 	left, told := 0, map[string]int{}

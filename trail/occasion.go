@@ -29,7 +29,7 @@ var looksAfter = []time.Duration{5 * time.Minute, 15 * time.Minute}
 
 // The bounds of samples around a moment.
 const (
-	loadIsStale   = 5 * time.Minute  // a sample older than that tells nothing of the moment; Prometheus' own bound
+	loadIsStale   = 5 * time.Minute  // a sample older than that says nothing about the moment; Prometheus' own bound
 	arrivalShows  = 5 * time.Minute  // how long after a guest came its node may first show it: the load is averaged, and the descheduler looks once in a cycle
 	nextWithin    = 2 * time.Minute  // how long after a moment the next sample may come
 	loadLooksBack = 30 * time.Minute // how far before an attempt the last time is looked for at which its node was over
@@ -44,7 +44,7 @@ type Moved struct {
 	Looked      map[string]struct{} // the moments that were recorded, each as What and origin with a space between
 }
 
-// Has reports whether an origin has told about an occasion.
+// Has reports whether an origin has reported about an occasion.
 func (m Moved) Has(o Occasion, origin LoadOrigin) bool {
 	_, has := m.Looked[o.What()+" "+string(origin)]
 	return has
@@ -136,10 +136,10 @@ func (p LoadPoint) computeExcess() float64 {
 // LoadKey names a series of samples.
 type LoadKey struct{ Node, Metric string }
 
-// Loads is what an origin tells of a time.
+// Loads is what an origin reports about a time.
 type Loads struct {
 	Origin  LoadOrigin
-	Metrics []LoadMetric            // in the order in which they are told
+	Metrics []LoadMetric            // in the order in which they are shown
 	Points  map[LoadKey][]LoadPoint // in the order of their times
 }
 
@@ -168,7 +168,7 @@ func (l Loads) Read(o Occasion) []Reading {
 	return out
 }
 
-// selectReadings returns the samples of one metric of a node that matter to the occasion, each once. What has no threshold is told as it was at the moment; of what has one it
+// selectReadings returns the samples of one metric of a node that matter to the occasion, each once. What has no threshold is shown as it was at the moment; of what has one it
 // also matters how it went around it.
 func (o Occasion) selectReadings(node string, points []LoadPoint) []Reading {
 	var before, next, peak, lastOver *LoadPoint

@@ -148,7 +148,7 @@ func (o *Outage) describeState(now time.Time) string {
 	return fmt.Sprintf("is not ready since %s (%s ago): %s", formatClock(o.BeganAt), formatSpan(now.Sub(o.BeganAt)), o.describeCause())
 }
 
-// describePeriod says the same without a moment from which it is looked at: rows are told of for long.
+// describePeriod says the same without a moment from which it is looked at: rows are shown for long.
 func (o *Outage) describePeriod() string {
 	if o.EndedAt.IsZero() {
 		return fmt.Sprintf("%s is not ready since %s: %s", o.Node, formatClock(o.BeganAt), o.describeCause())
@@ -181,7 +181,7 @@ func adviceOutage(node string) string {
 		"Then let Kubernetes delete its pods:\n" +
 		fmt.Sprintf("  kubectl taint node %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute\n", node) +
 		"KubeVirt then marks its VMIs as failed, and VMs that are to run start on other nodes. " +
-		"They boot anew: a live migration needs the virt-handler of the node that it leaves."
+		"They reboot: a live migration needs the virt-handler of the node that it leaves."
 }
 
 // silentBefore bounds how long a kubelet is silent before Kubernetes says so: --node-monitor-grace-period, 50 s if nobody set another.

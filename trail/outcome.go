@@ -86,7 +86,7 @@ type migration struct {
 }
 
 // migrationsOf gathers the migrations of one VM, in the order of their creation. Only those whose VMIM was seen have
-// a row; what a VMI tells of others stays a fact.
+// a row; what a VMI says about others stays a fact.
 func migrationsOf(facts []Fact, lives []*life) []*migration {
 	byUID := map[string]*migration{}
 	var out []*migration
@@ -206,7 +206,7 @@ func (m *migration) addPhase(f Fact) {
 	}
 }
 
-// restorePhases tells the phases of a migration that was read from its row from their times. Those of halves that wait for each other
+// restorePhases derives the phases of a migration that was read from its row from their times. Those of halves that wait for each other
 // (WaitingForSync, Synchronizing) have no time there once they are over.
 func (m *Migration) restorePhases() {
 	if m.Phases != nil {

@@ -2,7 +2,7 @@ package trail
 
 import "time"
 
-// Overview is how it stands with one cluster: what the front page tells.
+// Overview is how it stands with one cluster: what the front page shows.
 type Overview struct {
 	Cluster  string
 	At       time.Time      // as of when, UTC

@@ -40,7 +40,7 @@ type Placement struct {
 	seenAt time.Time // our time of the arrival
 }
 
-// placementsOf returns the stays of one VMI, in the order in which its object told them: at most one of them, the last, has no end. Their times are of
+// placementsOf returns the stays of one VMI, in the order in which its object had them: at most one of them, the last, has no end. Their times are of
 // several clocks, which may be apart: no stay begins before the one before it, or ends before it began.
 func placementsOf(l *life, migrations []*migration, facts []Fact) []Placement {
 	var out []Placement

@@ -217,7 +217,7 @@ func (c *chance) observeBlocks(node string) {
 // amongOthers is what a wait says of the other migrations of the cluster, whose number newChance does not limit.
 var amongOthers = regexp.MustCompile(`\d+ of 1000 migrations`)
 
-// requireSame tells where two derivations differ, in the words of the stories.
+// requireSame shows where two derivations differ, in the words of the stories.
 func requireSame(t *testing.T, want, got trail.Derived, text string) {
 	t.Helper()
 	if want, got = trail.Bare(want), trail.Bare(got); reflect.DeepEqual(want, got) {
@@ -274,7 +274,7 @@ func requireTold(t *testing.T, r *rand.Rand, facts []trail.Fact, from time.Time,
 	}
 }
 
-// requireNothingAhead looks for what a derivation tells of a time that has not come.
+// requireNothingAhead looks for what a derivation says about a time that has not come.
 func requireNothingAhead(t *testing.T, c *trail.Cluster, name string) {
 	t.Helper()
 	for s, d := range c.Rows {
@@ -329,7 +329,7 @@ func TestTimeIsTold(t *testing.T) {
 	}
 }
 
-// lasting is a loop, a drain or an evacuation: once told it stays, as it began and, once over, as it ended.
+// lasting is a loop, a drain or an evacuation: once recorded it stays, as it began and, once over, as it ended.
 type lasting struct {
 	name, began, ended string
 	endedAt            time.Time
@@ -378,8 +378,8 @@ func lastingOf(t *testing.T, c *trail.Cluster, name string) map[trail.FactID]las
 	return out
 }
 
-// TestNothingIsAhead derives stories and random histories after each of their steps: nothing is told of the future, and what a
-// random history told stays.
+// TestNothingIsAhead derives stories and random histories after each of their steps: nothing is said about the future, and what a
+// random history recorded stays.
 func TestNothingIsAhead(t *testing.T) {
 	t.Parallel()
 	for _, s := range readStories(t) {
@@ -408,13 +408,13 @@ func TestNothingIsAhead(t *testing.T) {
 					slack = trail.CordonBefore // its drain began with the cordon, and was known by the first request
 				}
 				_, known := before[l.ID]
-				require.False(t, !known && l.OpenedAt.Before(last.Add(-slack)), "%s at %s: a %s of %s/%s was not told before, from %s", name, formatShortTime(now.Now),
+				require.False(t, !known && l.OpenedAt.Before(last.Add(-slack)), "%s at %s: a %s of %s/%s was not recorded before, from %s", name, formatShortTime(now.Now),
 					l.Kind, l.VMI, l.Node, formatShortTime(l.OpenedAt))
 			}
 			last = now.Now
 			for id, was := range before {
 				is, still := told[id]
-				require.True(t, still, "%s at %s: %s from %s is told no more", name, formatShortTime(now.Now), was.name, was.began)
+				require.True(t, still, "%s at %s: %s from %s is recorded no more", name, formatShortTime(now.Now), was.name, was.began)
 				require.Equal(t, was.began, is.began, "%s at %s: %s", name, formatShortTime(now.Now), was.name)
 				if was.ended != "- " && !was.mayGoOn(now) {
 					require.Equal(t, was.ended, is.ended, "%s at %s: %s from %s", name, formatShortTime(now.Now), was.name, was.began)

@@ -36,7 +36,7 @@ func (k Key) MarshalText() ([]byte, error) {
 	return []byte(base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{k.At.UTC().Format(time.RFC3339Nano), k.ID, k.Cluster}, "\n")))), nil
 }
 
-// UnmarshalText reads what MarshalText gave.
+// UnmarshalText reads what MarshalText returned.
 func (k *Key) UnmarshalText(text []byte) error {
 	raw, err := base64.RawURLEncoding.DecodeString(string(text))
 	parts := strings.SplitN(string(raw), "\n", 3)
@@ -89,10 +89,10 @@ type Question struct {
 	At      time.Time // as of when; zero: now or, where the cluster is not watched any more, when it was last seen
 	Since   time.Time // from when on everything is wanted, for pictures; zero: from where the answer begins
 	Move    string    // UID of a migration, since whose creation everything is wanted, too
-	From    time.Time // with At: what is told now of the time from then until At, instead of what was known then; for pictures, not for answers
+	From    time.Time // with At: what is recorded now of the time from then until At, instead of what was known then; for pictures, not for answers
 }
 
-// ParseTime reads a time, a date, or an age before now such as 90m or 7d, in UTC; empty gives zero.
+// ParseTime reads a time, a date, or an age before now such as 90m or 7d, in UTC; empty means zero.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -39,7 +39,7 @@ const (
 	KindGapClosed              Kind = "gap_closed"
 )
 
-// The kinds of lines of a timeline that tell no fact but what was derived.
+// The kinds of lines of a timeline that show no fact but what was derived.
 const (
 	KindCooldownDecided Kind = "cooldown_decided"
 	KindLoopOpened      Kind = "loop_opened"

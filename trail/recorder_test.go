@@ -74,7 +74,7 @@ func TestRecorderStatus(t *testing.T) {
 		{"another replica leads", func(s *ReplicaSigns) { s.Leader = LeaderSigns{Known: true, Since: ago(time.Hour)} }, RecorderRecording, ago(time.Hour), []string{}, false},
 		{"the leader does not get on", func(s *ReplicaSigns) { s.Leader.DerivedAt = ago(2 * time.Minute) }, RecorderBehind, ago(2 * time.Minute), nil, false},
 		{"a new leader has much to derive", func(s *ReplicaSigns) { s.Leader.Since, s.Leader.DerivedAt = ago(30*time.Second), time.Time{} }, RecorderRecording, ago(time.Hour), []string{}, false},
-		{"the worst wins, and all are told", func(s *ReplicaSigns) {
+		{"the worst wins, and all are reported", func(s *ReplicaSigns) {
 			s.Spool.DeadLetters, s.Leader = 1, LeaderSigns{Since: ago(time.Minute)}
 			s.Writes = WriteSigns{FailingSince: ago(30 * time.Second), Cause: "it is read-only"}
 		}, RecorderReadOnly, ago(30 * time.Second), []string{
@@ -162,7 +162,7 @@ func TestRecorderOfReplicas(t *testing.T) {
 }
 
 // TestRecorderNeverClaims tries signs by chance: where a watch that is needed is not synced, or nobody derives, the state is never that
-// all is well; and whatever is wrong, somebody is told why.
+// all is well; and whatever is wrong, the reason is reported.
 func TestRecorderNeverClaims(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 21, 40, 0, 0, time.UTC)

@@ -62,7 +62,7 @@ type ReplicaSigns struct {
 	Leader         LeaderSigns
 }
 
-// ReplicaReport is what one replica tells the others and all readers of the database.
+// ReplicaReport is what one replica reports to the others and all readers of the database.
 type ReplicaReport struct {
 	Replica   string
 	AliveAt   time.Time // when it was made

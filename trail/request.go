@@ -10,7 +10,7 @@ import (
 // RequestSource says who saw a request.
 type RequestSource string
 
-// The sources of requests. A request that only its mark tells of has the source mark.
+// The sources of requests. A request that only its mark shows has the source mark.
 const (
 	SourceAudit     RequestSource = "audit"
 	SourceAdmission RequestSource = "admission"
@@ -40,7 +40,7 @@ type RequestDetail struct {
 	Action        Action        `json:"action"`
 	Name          string        `json:"name,omitempty"`         // of the object
 	User          string        `json:"user,omitempty"`         // the impersonated one where there is one
-	Impersonator  string        `json:"impersonator,omitempty"` // who acted as User: the one that the API server authenticated; the audit log alone tells
+	Impersonator  string        `json:"impersonator,omitempty"` // who acted as User: the one that the API server authenticated; only the audit log has it
 	SourceIP      string        `json:"source_ip,omitempty"`    // of several, separated by commas, only the last is one that the API server saw itself
 	Agent         string        `json:"user_agent,omitempty"`
 	AnsweredAt    time.Time     `json:"answered_at,omitzero"`
@@ -51,7 +51,7 @@ type RequestDetail struct {
 	RequestedBy   string        `json:"requested_by,omitempty"` // the Eviction's annotation requested-by
 	StatedReason  string        `json:"stated_reason,omitempty"`
 	DryRun        bool          `json:"dry_run,omitempty"`
-	Review        string        `json:"review,omitempty"`        // UID of the review by our observer that an audit event tells of
+	Review        string        `json:"review,omitempty"`        // UID of the review by our observer that an audit event names
 	Unschedulable *bool         `json:"unschedulable,omitempty"` // what a change of a node sets; nil where it was not seen
 	FailedOpen    []string      `json:"failed_open,omitempty"`   // webhooks that did not answer and were passed over
 }

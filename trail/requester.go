@@ -86,7 +86,7 @@ func agentClass(agent string) RequesterClass {
 }
 
 // classOf returns what sort of program sent a request: by the account that the API server knows, which nobody can choose. Of an impersonation that
-// is the account behind it. What clients write themselves, their user agent and the annotation requested-by, tells users apart who have no account
+// is the account behind it. What clients write themselves, their user agent and the annotation requested-by, distinguishes users who have no account
 // of a program's. It makes nobody who is named the descheduler, or KubeVirt: who evicts one VM of theirs can write it, too.
 func (e *Env) classOf(d *RequestDetail) RequesterClass {
 	sender := cmp.Or(d.Impersonator, d.User)

@@ -45,7 +45,7 @@ func TestRequestersAreClassedByTheirAccount(t *testing.T) {
 		{"an account with a browser's agent", account + "team-a:robot", "", "Mozilla/5.0", "", RequesterServiceAccount},
 		{"drain by kubectl", "alice", "", "kubectl/v1.35", "", RequesterKubectl},
 		{"kubectl of a pipeline", account + "ci:runner", "", "kubectl/v1.35", "", RequesterKubectl},
-		{"an account that nothing tells of", account + "team-a:robot", "", "python-requests/2", "", RequesterServiceAccount},
+		{"an account that nothing describes", account + "team-a:robot", "", "python-requests/2", "", RequesterServiceAccount},
 		{"a person", "alice", "", "curl/8", "", RequesterOther},
 		{"a person who acts as the descheduler", account + "kube-system:descheduler-sa", "alice", "kubectl/v1.35", "", RequesterKubectl},
 		{"and hides the client", account + "kube-system:descheduler-sa", "alice", "descheduler/v0.34", says, RequesterServiceAccount},

@@ -120,7 +120,7 @@ func (m Migration) newExhibit() Exhibit {
 	return Exhibit{m.EndEvent, m.EndSeenAt, m.Namespace + "/" + m.VMI, fmt.Sprintf("%s failed: %s", m.formatLabel(), m.whyFailed())}
 }
 
-// pathOf tells by which way the descheduler came to act although an eviction from the node was under way. The strongest
+// pathOf returns by which way the descheduler came to act although an eviction from the node was under way. The strongest
 // evidence counts: what it did against its limits, then what it did first.
 func (n *node) pathOf(e *Evacuation, d dual) LoopPath {
 	if e.InProgress == InProgressPerAttempt {

@@ -8,12 +8,12 @@ import (
 
 // Rests is what an answer rests on, beside facts.
 type Rests struct {
-	Since     time.Time `json:"since,omitzero"`   // when the first thing that it tells of began
+	Since     time.Time `json:"since,omitzero"`   // when the first thing that it describes began
 	Policy    string    `json:"policy,omitempty"` // SettingsInForce.Policy when that began
 	Semantics string    `json:"semantics"`        // which rules follow from the versions that were seen then
 }
 
-// newRests returns what an answer rests on whose story began at a time; zero: it tells of now alone.
+// newRests returns what an answer rests on whose story began at a time; zero: it is about now alone.
 func (c *Cluster) newRests(since time.Time) Rests {
 	at := since
 	if at.IsZero() {

@@ -41,7 +41,7 @@ func TestSemantics(t *testing.T) {
 }
 
 // TestAnswersSayWhatTheyRestOn asks of a VM whose KubeVirt was upgraded after it was marked: the answer speaks of the rules and the settings of
-// then, and of when its story began; where nothing is told of the past, of now.
+// then, and of when its story began; where nothing is said about the past, of now.
 func TestAnswersSayWhatTheyRestOn(t *testing.T) {
 	t.Parallel()
 	h := newHistory()
@@ -58,7 +58,7 @@ func TestAnswersSayWhatTheyRestOn(t *testing.T) {
 		require.Contains(t, rests.Semantics, "KubeVirt v1.6.0: ")
 	}
 	quiet := c.Why("shop", "web").Rests
-	require.Equal(t, c.VM("shop", "web").Placements[0].FromAt, quiet.Since, "that nothing moved it is told of all the time for which it is there")
+	require.Equal(t, c.VM("shop", "web").Placements[0].FromAt, quiet.Since, "that nothing moved it is said of all the time for which it is there")
 	now := c.WhyNot("shop", "web").Rests
 	require.Zero(t, now.Since)
 	require.Contains(t, now.Semantics, "KubeVirt v1.8.4: ")

@@ -23,7 +23,7 @@ type Answer struct {
 	NotObserved []Gap         `json:"not_observed,omitempty"` // gaps that overlap the period of the answer, the newest first
 }
 
-// Coverage tells which sources of requests a cluster has: whether any request was ever seen by each.
+// Coverage says which sources of requests a cluster has: whether any request was ever seen by each.
 type Coverage struct {
 	Audit    bool
 	Observer bool
@@ -62,7 +62,7 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 	}
 	a.Paragraph = fmt.Sprintf("%s/%s: %s", namespace, vmi, strings.Join(nonEmpty(text), " "))
 	told := from
-	if p := placementNow(d); last.story == nil && p != nil { // that nothing moved it is told of all the time for which it is there
+	if p := placementNow(d); last.story == nil && p != nil { // that nothing moved it is said of all the time for which it is there
 		told = p.FromAt
 	}
 	a.Rests = c.newRests(told)
@@ -75,8 +75,8 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 	return a
 }
 
-// StoryFrom returns from when on the rows and lines of a VM are those that Why tells: the beginning of what is latest, and of the loops
-// that are open. Of the rows those suffice that tell how it stands. Zero: all of them are.
+// StoryFrom returns from when on the rows and lines of a VM are those that Why shows: the beginning of what is latest, and of the loops
+// that are open. Of the rows those suffice that say how it stands. Zero: all of them are.
 func (d Derived) StoryFrom() time.Time {
 	from := d.findLatestEpisode(Coverage{}).from
 	for _, l := range d.Loops {
@@ -87,13 +87,13 @@ func (d Derived) StoryFrom() time.Time {
 	return from
 }
 
-// findLatestEpisode returns what is told of a VM: the latest that happened to it.
+// findLatestEpisode returns what is said about a VM: the latest that happened to it.
 func (d Derived) findLatestEpisode(seen Coverage) episode {
 	tell := []episode{latestEvacuation(d, seen), latestMigration(d), latestShutdown(d), latestRefusal(d)}
 	return slices.MaxFunc(tell, func(a, b episode) int { return a.at.Compare(b.at) })
 }
 
-// episode is something that a paragraph can tell; its story is nil where there is none.
+// episode is something that a paragraph can describe; its story is nil where there is none.
 type episode struct {
 	at    time.Time // by which the latest is chosen
 	from  time.Time // from which on the timeline is evidence

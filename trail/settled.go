@@ -26,7 +26,7 @@ func Reach(rules []Fact, t Thresholds) time.Duration {
 	return reach
 }
 
-// Settled tells what is settled of VMs before a time: some facts from before it are not there, and what was over by then stays as it is told.
+// Settled is what is settled of VMs before a time: some facts from before it are not there, and what was over by then stays as it is recorded.
 // Bounces counts the loops of a kind around a VMI that are settled, those that were refuted left out: those to come are numbered after them.
 type Settled struct {
 	Before  map[Subject]time.Time // of VMs; nothing is settled of one that is not in it
@@ -39,11 +39,11 @@ type Bounce struct {
 	Kind LoopKind
 }
 
-// Settle tells the Env what is settled. Without it nothing is.
+// Settle passes the Env what is settled. Without it nothing is.
 func (e *Env) Settle(s Settled) { e.settled = s }
 
 // numberLoops returns loops of one kind around what Bounce.Of names, in their order, their identities: they are numbered, after those that are settled. Those among them that
-// are settled themselves have other numbers than they were told under, as facts are missing: what is derived of them counts for nothing.
+// are settled themselves have other numbers than they were recorded under, as facts are missing: what is derived of them counts for nothing.
 func (s Settled) numberLoops(vm Subject, of string, kind LoopKind, loops []Loop) []Loop {
 	n := s.Bounces[Bounce{of, kind}]
 	for i := range loops {

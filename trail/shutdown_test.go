@@ -19,7 +19,7 @@ func TestAShutdownByThePlatformIsSaid(t *testing.T) {
 		story, vm string
 		why       string // how the paragraph begins
 		whyNot    string
-		later     string // how WhyNot begins a day later, when nobody need be told any more
+		later     string // how WhyNot begins a day later, when it need not be reported any more
 	}{
 		{
 			"shut-down-by-taint", "db",

@@ -106,7 +106,7 @@ func (e *Evacuation) HoldsSlot() bool {
 	return e.MarkedBy != MarkedByTaint && e.slotUntil().IsZero()
 }
 
-// slotUntil returns when an evacuation gave its slot of the descheduler back; zero while it holds it. Before KubeVirt v1.6.1 the annotation is taken off at
+// slotUntil returns when an evacuation released its slot of the descheduler; zero while it holds it. Before KubeVirt v1.6.1 the annotation is taken off at
 // each failure: from the first one on the slot is free again and again, and no longer counts.
 func (e *Evacuation) slotUntil() time.Time {
 	if e.InProgress != InProgressPerAttempt {

@@ -67,7 +67,7 @@ func (s *standing) findObstacles() []Obstacle {
 	return out
 }
 
-// obstructedSince returns when the first of what obstacles tells of began; zero where that is nothing but how the VM is.
+// obstructedSince returns when the first of the obstacles began; zero where that is nothing but how the VM is.
 func (s *standing) obstructedSince() time.Time {
 	var since time.Time
 	if e := openEvacuation(s.d); e != nil {

@@ -120,7 +120,7 @@ func observeEvents(tr *tracker.Tracker, observations []tracker.Observation) {
 	}
 }
 
-// newResumedTracker returns a tracker with the last fact of each aspect of the objects that are not gone, as a store gives them.
+// newResumedTracker returns a tracker with the last fact of each aspect of the objects that are not gone, as a store returns them.
 func newResumedTracker(facts []trail.Fact) *tracker.Tracker {
 	gone := map[string]bool{}
 	last := map[[2]string]trail.Fact{}
@@ -226,7 +226,7 @@ func (s *story) rewriteFiles(t *testing.T, got map[string]string) {
 // day is the day of all stories; times in them are "minutes:seconds" from its begin, or "25h10:00" with hours.
 var day = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
-// told is one line of a story.
+// storyLine is one line of a story.
 type told struct {
 	T      string
 	Listed bool

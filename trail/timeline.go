@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Line is one entry of a timeline: a sentence that a person can read, and the fact that it tells of.
+// Line is one entry of a timeline: a sentence that a person can read, and the fact that it is about.
 type Line struct {
 	EventID   FactID    `json:"event_id"`
 	At        time.Time `json:"at"`
@@ -102,14 +102,14 @@ func byTime(lines []Line) []Line {
 	return lines
 }
 
-// requestLines tells requests: each first one, and its repetitions together.
+// requestLines returns the lines of requests: each first one, and its repetitions together.
 func requestLines(requests []*request) []Line {
 	var out []Line
 	repeated := map[FactID]bool{}
 	for _, r := range requests {
 		fact := cmp.Or(r.review, r.audit)
 		if fact == nil {
-			continue // the mark tells it
+			continue // the mark says it
 		}
 		text, repeatedAt := r.renderSentence(), time.Time{}
 		if r.RepeatOf != nil {
@@ -241,12 +241,12 @@ func (s *speaker) renderSentence(f Fact) string {
 		return "The descheduler was started."
 	case KindMigrationResult, KindMigrationCompleted, KindEvictionRequested, KindGapOpened, KindGapClosed, KindNodeLoad,
 		KindCooldownDecided, KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:
-		return "" // told by the migration's phases, by requestLines and by gapLines
+		return "" // said by the migration's phases, by requestLines and by gapLines
 	}
 	return ""
 }
 
-// renderFulfilled tells that the guest has left, and by which migration where that was no attempt of the evacuation.
+// renderFulfilled says that the guest has left, and by which migration where that was no attempt of the evacuation.
 func (s *speaker) renderFulfilled(f Fact) string {
 	text := fmt.Sprintf("The evacuation from %s is over: the guest has left the node", f.Node)
 	if e := s.ends[f.ID]; e != nil {
@@ -362,7 +362,7 @@ func placedSentence(f Fact) string {
 	}
 }
 
-// renderEnded tells that a VMI ended: by what Kubernetes did to its pod, where that is why.
+// renderEnded says that a VMI ended: by what Kubernetes did to its pod, where that is why.
 func (s *speaker) renderEnded(f Fact) string {
 	if l := lifeOf(s.lives, f.Object.UID); l != nil && f.What != WhatGone && l.ending.cause.ByPlatform() {
 		return l.ending.renderSentence()
@@ -388,7 +388,7 @@ func conditionSentence(f Fact) string {
 	}
 	switch {
 	case d.Type == ConditionEvictionRequested:
-		return "" // the mark tells it
+		return "" // the mark says it
 	case d.Type == ConditionLiveMigratable && d.Status == "":
 		return "It can be live-migrated again."
 	case d.Type == ConditionLiveMigratable:
@@ -452,9 +452,9 @@ func eventSentence(f Fact) string {
 	}
 	switch d.Reason {
 	case "Migrated", "FailedMigration":
-		return "" // the migration's own end tells it
+		return "" // the migration's own end says it
 	case "MigrationBackoff":
-		return "" // its own decision tells it, with the time
+		return "" // its own decision says it, with the time
 	}
 	return fmt.Sprintf("KubeVirt reports %s: %s", d.Reason, d.Message)
 }

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// EvictionRequest is one call of pods/eviction on a virt-launcher pod, told once whoever saw it: the audit log, the
-// observer, or nobody, so that only the mark that it left tells of it.
+// EvictionRequest is one call of pods/eviction on a virt-launcher pod, one row whoever saw it: the audit log, the
+// observer, or nobody, so that only the mark that it left shows it.
 type EvictionRequest struct {
 	ID             FactID         `json:"request_id"`
 	Namespace      string         `json:"namespace"`
 	VMI            string         `json:"vmi,omitempty"`
 	VMIUID         string         `json:"vmi_uid,omitempty"`
 	Node           string         `json:"node,omitempty"` // of the pod
-	Pod            string         `json:"pod,omitempty"`  // empty where only the mark tells, and the pod was not seen
+	Pod            string         `json:"pod,omitempty"`  // empty where only the mark shows the request, and the pod was not seen
 	RequestedAt    time.Time      `json:"requested_at"`
 	AnsweredAt     time.Time      `json:"answered_at,omitzero"`
 	Requester      string         `json:"requester,omitempty"` // user name; empty where nobody saw it
@@ -39,15 +39,15 @@ type EvictionRequest struct {
 	LastRepeatAt   time.Time      `json:"last_repeat_at,omitzero"`
 	Salient        bool           `json:"salient"` // it matters to its node: each of the descheduler's, of the polls of others one a minute
 	Evidence       string         `json:"evidence"`
-	EventID        *FactID        `json:"event_id,omitempty"` // of the fact that tells of it: what was seen first of the observer, the audit log and the mark
-	SeenLate       bool           `json:"seen_late"`          // it was told more than 10 min after its answer
+	EventID        *FactID        `json:"event_id,omitempty"` // of the fact that shows it: what was seen first of the observer, the audit log and the mark
+	SeenLate       bool           `json:"seen_late"`          // it was reported more than 10 min after its answer
 	Policy         string         `json:"policy,omitempty"`   // SettingsInForce.Policy when it was requested
 }
 
 // Effect says what a request changed.
 type Effect string
 
-// The effects of an eviction request. It is empty where nothing seen tells.
+// The effects of an eviction request. It is empty where nothing seen shows it.
 const (
 	EffectEvacuation Effect = "evacuation" // it marked the VMI
 	EffectShutdown   Effect = "shutdown"   // its pod ran the guest: the VM was shut down, not moved
@@ -65,13 +65,13 @@ const (
 // request is an EvictionRequest with what deriving it needs.
 type request struct {
 	EvictionRequest
-	audit, review *Fact // nil where that source did not see it; both where only a mark tells of the request
+	audit, review *Fact // nil where that source did not see it; both where only a mark shows the request
 	life          *life // nil where the VMI is not known
 	pod           *launcher
 	evacuation    *evacuation
 }
 
-// requestsOf tells each request once, in the order of their times: what the audit log and the observer say of the
+// requestsOf returns each request once, in the order of their times: what the audit log and the observer say of the
 // same one is joined by the UID of the review, which the observer leaves in the audit event, else by pod, user and time.
 func requestsOf(facts []Fact, env *Env) []*request {
 	audits, reviews := map[string]*Fact{}, map[string]*Fact{}

@@ -35,7 +35,7 @@ func (c *Cluster) SeenBy(scope Scope) *Cluster {
 	return seen
 }
 
-// redactNodeRows hides what the rows of a node, or of the cluster as a whole, tell of VMs that are not seen, and of users.
+// redactNodeRows hides what the rows of a node, or of the cluster as a whole, say about VMs that are not seen, and about users.
 func (s Scope) redactNodeRows(d Derived) Derived {
 	out := Derived{Outages: d.Outages, Loops: s.Loops(d.Loops), Drains: s.Drains(d.Drains), Gaps: s.Gaps(d.Gaps)}
 	for _, c := range d.Consequences {
@@ -67,7 +67,7 @@ func (s Scope) redactNodeRows(d Derived) Derived {
 func (s Scope) redactLine(l Line) (Line, bool) {
 	switch l.Kind {
 	case KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:
-		return l, false // told again, of what is seen of them
+		return l, false // rendered again, of what is seen of them
 	case KindNodeNotReady, KindNodeReady:
 		return l, true
 	case KindNodeCordoned, KindNodeUncordoned, KindNodeTainted, KindNodeUntainted, KindNodeGone:
@@ -203,7 +203,7 @@ func (d *Derived) redactDetails() Derived {
 	return out
 }
 
-// veiledFacts returns as much of the facts of a VM that is not seen as tells when the descheduler counted it.
+// veiledFacts returns as much of the facts of a VM that is not seen as says when the descheduler counted it.
 func veiledFacts(facts []Fact) []Fact {
 	var out []Fact
 	for _, f := range facts {

@@ -50,7 +50,7 @@ func (m *Migration) canRelieveLoad() bool {
 	return m.Trigger == TriggerDescheduler || m.Trigger == TriggerEviction || m.Trigger == TriggerUnknown
 }
 
-// sample is a reading with a threshold, as it was told about one moment of a migration.
+// sample is a reading with a threshold, as it was reported about one moment of a migration.
 type sample struct {
 	Reading
 	moment LoadMoment
@@ -266,7 +266,7 @@ func (m *Migration) describeVerdict() string {
 	return strings.Join(text, " ")
 }
 
-// describeNeedlessMove tells in a loop's summary that the attempt which ended it was not needed any more; empty where it was, or is not known.
+// describeNeedlessMove says in a loop's summary that the attempt which ended it was not needed any more; empty where it was, or is not known.
 func (m *Migration) describeNeedlessMove() string {
 	if m.Need != NotNeeded || m.Outcome != OutcomeSucceeded {
 		return ""

@@ -9,9 +9,9 @@ type View struct {
 	About   string   // what its rows are, without a stop
 	At      string   // column of time that orders the rows and that Since and Until bound
 	Key     string   // column that orders rows of one time
-	End     string   // column that is NULL while what a row tells goes on; empty where rows do not last
+	End     string   // column that is NULL while what a row shows goes on; empty where rows do not last
 	Repeat  string   // column that is NULL unless a row repeats another; empty where none does
-	Changed string   // column of the time at which a row came or last changed, which ChangedSince bounds; empty where none tells
+	Changed string   // column of the time at which a row came or last changed, which ChangedSince bounds; empty where there is none
 	Where   []string // the columns that it can be asked by beside the cluster: namespace, vmi, node
 	Brief   []string // the columns that a table for people shows
 }

@@ -78,7 +78,7 @@ type waitSpan struct {
 	detail string
 }
 
-// explainWaits says of each migration of a VM why it waits or waited, as far as its own facts tell. What they leave open
+// explainWaits says of each migration of a VM why it waits or waited, as far as its own facts say. What they leave open
 // counts as queued until explainQueue has seen who held the slots.
 func explainWaits(lives []*life, migrations []*migration, pods map[string]*launcher, now *moment) {
 	all := slices.Collect(maps.Values(pods))
@@ -106,7 +106,7 @@ func explainWaits(lives []*life, migrations []*migration, pods map[string]*launc
 }
 
 // explainStalls says of each migration that has its target pod whether that was on a node that was not ready: for KubeVirt it is under way, and
-// holds its slot. One that goes on again is not told of as waiting; of one that is over that counts as what it waited for before does.
+// holds its slot. One that goes on again is not shown as waiting; of one that is over that counts as what it waited for before does.
 func explainStalls(migrations []*migration, env *Env, now *moment) {
 	for _, m := range migrations {
 		from := m.tookSlot()
@@ -159,7 +159,7 @@ func (m *migration) tookSlot() time.Time {
 	return time.Time{}
 }
 
-// waiting is what tells why one migration waits.
+// waiting is what says why one migration waits.
 type waiting struct {
 	m      *migration
 	life   *life
@@ -167,13 +167,13 @@ type waiting struct {
 	before []*migration // those created before it, of the same VM
 }
 
-// waitReasons tells why a migration waits, from where its reason may have changed.
+// waitReasons returns why a migration waits, from where its reason may have changed.
 type waitReasons interface {
 	changeTimes() []time.Time // in any order
 	reasonAt(t time.Time) (WaitReason, string)
 }
 
-// splitByReason tells, for each part of the time, why the migration waited; while it waits, also for the moment itself.
+// splitByReason returns, for each part of the time, why the migration waited; while it waits, also for the moment itself.
 func (w waited) splitByReason(whole interval, by waitReasons) []waitSpan {
 	times := []time.Time{whole.from}
 	for _, t := range by.changeTimes() {
@@ -308,7 +308,7 @@ func (w waited) mainReason() (WaitReason, string) {
 }
 
 // Queued returns the beginnings and the ends of the times in which migrations that matter waited for what only the other migrations of
-// the cluster tell; both are empty where none did. matters may be nil: all do.
+// the cluster say; both are empty where none did. matters may be nil: all do.
 func (d *Derived) Queued(matters func(*Migration) bool) (from, to []time.Time) {
 	for i := range d.Migrations {
 		m := &d.Migrations[i]
@@ -325,7 +325,7 @@ func (d *Derived) Queued(matters func(*Migration) bool) (from, to []time.Time) {
 }
 
 // ExplainQueue says of the migrations that waited for nothing of their own whether the limits of the cluster or of their
-// node kept them waiting. Slots are those of all migrations of the cluster that overlap the times that Queued gives, in
+// node kept them waiting. Slots are those of all migrations of the cluster that overlap the times that Queued returns, in
 // any order; of migrations that do not matter what is said may be wrong. One that a clock of the cluster puts ahead of ours is looked at again when its time has come (NextAt).
 func (d *Derived) ExplainQueue(slots []Slot, env *Env) {
 	for i := range d.Migrations {

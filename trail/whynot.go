@@ -10,7 +10,7 @@ import (
 // ObstacleKind says what sort of thing keeps a VM where it is.
 type ObstacleKind string
 
-// The kinds of obstacles, in the order in which they are told.
+// The kinds of obstacles, in the order in which they are shown.
 const (
 	ObstacleGone          ObstacleKind = "not_running"    // the VM does not run
 	ObstacleNodeNotReady  ObstacleKind = "node_not_ready" // its node is not ready
@@ -56,7 +56,7 @@ type NotAnswer struct {
 	NotObserved []Gap         `json:"not_observed,omitempty"` // gaps that overlap the time since Since, at least the hour before AsOf, the newest first
 }
 
-// WhyNot answers what keeps a VM from moving: each thing that is in its way, the most telling first.
+// WhyNot answers what keeps a VM from moving: each thing that is in its way, the most important first.
 func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
 	s := standing{Cluster: c, d: c.VM(namespace, vmi), namespace: namespace, vmi: vmi}
 	a := NotAnswer{Namespace: namespace, VMI: vmi, Node: s.currentNode(), AsOf: c.Now, Obstacles: s.findObstacles()}

@@ -128,7 +128,7 @@ func TestWhyNot(t *testing.T) {
 			}
 		}, []trail.ObstacleKind{trail.ObstacleSlots}, "The descheduler may evict one VM of the cluster at a time, and its slot is held by shop/web for 9m0s (2 failed attempts).", "-", "",
 			"namespaces/shop/virtualmachineinstances/web/evacuate/cancel"},
-		{"several things at once, the most telling first", func(h *history) {
+		{"several things at once, the most important first", func(h *history) {
 			h.applyPolicy(0, trail.DeschedulerSettings{Cooldown: cooldown, LimitPerNode: &one})
 			h.changeVM(0, "db", func(v *tracker.VMIObservation) { v.Strategy = "" })
 			h.createMigration(time.Minute, "u", "db", byUser)

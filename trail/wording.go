@@ -39,7 +39,7 @@ func (r *EvictionRequest) describeReason() string {
 	return text
 }
 
-// renderSentence tells one request.
+// renderSentence describes one request.
 func (r *EvictionRequest) renderSentence() string {
 	dry := ""
 	if r.DryRun {

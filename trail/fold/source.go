@@ -164,7 +164,7 @@ func (c *Changes) BySubject() []*Changes {
 	return out
 }
 
-// RowKey tells rows of one table apart.
+// RowKey distinguishes rows of one table.
 type RowKey struct {
 	Subject trail.Subject
 	Key     string

@@ -21,7 +21,7 @@ type cluster struct {
 	active      []*migration // those whose target pod exists and which are not over
 	descheduler *descheduler
 	all         *ledger // what every act of the descheduler made
-	marks       *ledger // what its acts made that left a mark which tells whose it is
+	marks       *ledger // what its acts made that left a mark which says whose it is
 	plots       []string
 	noted       func(*migration) // tests may look on; nil otherwise
 }
@@ -33,7 +33,7 @@ type node struct {
 	load     float64 // of the guests on it
 	heat     []*heat
 	curses   []*curse  // each meets the next VM that is marked here
-	touched  time.Time // something happened here whose order against an act a resolution of 1 s cannot tell
+	touched  time.Time // something happened here whose order against an act a resolution of 1 s cannot show
 	acted    time.Time // the descheduler's last act
 	guests   []*vm
 }

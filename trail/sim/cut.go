@@ -62,7 +62,7 @@ func cutsOf(d dice, start, end time.Time) []cut {
 	return out
 }
 
-// cutWatch returns what one watch tells: all that happens while it is whole, and a list after each cut.
+// cutWatch returns what one watch reports: all that happens while it is whole, and a list after each cut.
 func cutWatch(all []tracker.Observation, kind trail.ObjectKind, source string, cuts []cut) []sight {
 	var out []sight
 	is := map[string]tracker.Observation{} // the objects that exist, as they are

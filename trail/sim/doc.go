@@ -13,7 +13,7 @@
 //
 // It is a discrete-event simulation: a queue of moments (clock.go), one of which changes one object; each change bumps a
 // resource version and is seen some ten milliseconds later (watch.go). Nothing reads a clock or the machine's chance:
-// the same seed gives the same run on every machine. Nothing here is safe for concurrent use; runs share nothing.
+// the same seed makes the same run on every machine. Nothing here is safe for concurrent use; runs share nothing.
 //
 // One noun, one file: cluster.go (nodes, VMs and where the guests are), vmi.go and pod.go, kubevirt.go (releases, the
 // eviction webhook and the evacuation controller), migration.go (the life of one VMIM) with backoff.go and ending.go,

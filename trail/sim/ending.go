@@ -15,7 +15,7 @@ type ending int
 // The endings (reference: kubevirt-signals §6).
 const (
 	succeeds      ending = iota
-	breaks               // libvirt or QEMU gives up
+	breaks               // libvirt or QEMU stops trying
 	stuck                // virt-launcher's monitor aborts it
 	crashes              // the target pod dies while it is prepared
 	unschedulable        // the target pod finds no node for 300 s

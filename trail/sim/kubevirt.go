@@ -185,7 +185,7 @@ func (c *cluster) slotsFull(name string) bool {
 	return len(c.active) >= parallelPerCluster || outbound >= parallelPerNode
 }
 
-// recordAuditEvent writes down a call of the API server as its audit log tells it: after the answer, up to 30 s after where a
+// recordAuditEvent writes down a call of the API server as its audit log has it: after the answer, up to 30 s after where a
 // webhook sends it in batches.
 func (c *cluster) recordAuditEvent(action trail.Action, namespace, name string, who caller, code int, text string) {
 	c.watch.uids++

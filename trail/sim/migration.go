@@ -131,7 +131,7 @@ func (c *cluster) annotateAttempt(m *migration) {
 	}
 }
 
-// handOver gives the migration to the nodes: from here the VMI carries its state.
+// handOver passes the migration to the nodes: from here the VMI carries its state.
 func (c *cluster) handOver(m *migration) {
 	m.target.phase = "Running"
 	c.podChanged(m.target)

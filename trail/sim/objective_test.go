@@ -21,7 +21,7 @@ func newObjectiveThresholds() trail.Thresholds {
 	return t
 }
 
-// computeVerdict tells in the plainest way what has to be said of an evacuation at a time.
+// computeVerdict returns in the plainest way what has to be said of an evacuation at a time.
 func computeVerdict(e trail.Evacuation, within time.Duration, now time.Time) string {
 	due := e.MarkedAt.Add(within)
 	switch left := !e.EndedAt.IsZero() && !e.EndedAt.After(due); {
@@ -97,7 +97,7 @@ func checkObjectives(r Run) judgement {
 	for id, e := range all {
 		within := cmp.Or(objectives[e.RequesterClass], objectives[trail.AnyRequester])
 		j.count[readVerdict(e)]++
-		want(reflect.DeepEqual(e, again[id]), e, "told otherwise of facts in another order")
+		want(reflect.DeepEqual(e, again[id]), e, "derived otherwise from facts in another order")
 		want(e.Objective == trail.Span(within), e, "it has another objective")
 		want(readVerdict(e) == computeVerdict(e, within, r.End), e, "its times say "+computeVerdict(e, within, r.End))
 		due := e.MarkedAt.Add(within)

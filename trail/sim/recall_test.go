@@ -32,7 +32,7 @@ const wanted = 0.99
 // apart is how far the times of a loop may be from the truth.
 const apart = 2 * time.Second
 
-// found is a loop as the detector tells it.
+// found is a loop as the detector reports it.
 type found struct {
 	Kind string
 	Loop
@@ -102,7 +102,7 @@ func eachAtOnce(n int, do func(i int)) {
 	workers.Wait()
 }
 
-// result is what the comparison of one run gives.
+// result is what the comparison of one run returns.
 type result struct {
 	seed         uint64
 	observations int
@@ -137,7 +137,7 @@ func factsOf(r Run) []trail.Fact {
 	return facts
 }
 
-// withoutRequests drops what only the audit log tells.
+// withoutRequests drops what only the audit log has.
 func withoutRequests(facts []trail.Fact) []trail.Fact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return f.Object.Kind == trail.ObjectRequest })
 }
@@ -155,7 +155,7 @@ func findBrokenPromise(r Run, facts []trail.Fact, rows map[trail.Subject]trail.D
 	if again, _ := deriveLoops(shuffled, r.End); !sameRows(rows, again) {
 		return "shuffled facts give other rows"
 	}
-	return "facts told twice give other rows"
+	return "facts recorded twice make other rows"
 }
 
 // sameRows compares all rows of all subjects.
@@ -173,8 +173,8 @@ func inOrder(loops []found) []found {
 // score counts what was found of what was there.
 type score struct {
 	truth, found, right int
-	cause, path         int            // right ones whose end, and whose beginning, is told by its real cause
-	paths               map[string]int // of those whose beginning is told otherwise: the real path, and the one that is told
+	cause, path         int            // right ones whose end, and whose beginning, is reported by its real cause
+	paths               map[string]int // of those whose beginning is reported otherwise: the real path, and the one that is reported
 	wrong               []string
 }
 
@@ -230,7 +230,7 @@ func matchLoops(r Run, source string, truth []Loop, loops []found, within time.D
 		if dual[i].Path == want.Path {
 			s.path++
 		} else {
-			s.otherPath(want.Path+" told as "+cmp.Or(dual[i].Path, "nothing"), 1)
+			s.otherPath(want.Path+" reported as "+cmp.Or(dual[i].Path, "nothing"), 1)
 		}
 		dual = slices.Delete(dual, i, i+1)
 	}
@@ -273,7 +273,7 @@ func (s *summary) addRun(r result) {
 	}
 }
 
-// renderTable returns the outcome as people read it. Paths and ends are told, not judged: the path is partly a guess from outside.
+// renderTable returns the outcome as people read it. Paths and ends are shown, not checked: the path is partly a guess from outside.
 func renderTable(full, marks score, all summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d runs, %d observations, %d facts\n\n", all.runs, all.observations, all.facts)

@@ -156,6 +156,6 @@ func TestWrongRulesFail(t *testing.T) {
 			require.GreaterOrEqual(t, worst, wanted, fmt.Sprint(s.wrong))
 			continue
 		}
-		require.Less(t, worst, wanted, "%s: the runs do not tell this mistake from the right rule", name)
+		require.Less(t, worst, wanted, "%s: the runs do not distinguish this mistake from the right rule", name)
 	}
 }

@@ -17,8 +17,8 @@ type Run struct {
 	Start, End   time.Time
 	Observations []tracker.Observation // in the order of their times
 	Loops        []Loop                // that really happened, in the order of their openings
-	LoopsByMarks []Loop                // that would have happened if the descheduler's acts were only those whose marks tell whose they are
-	MarksTell    bool                  // marks tell whose they are at all: KubeVirt >= 1.7, or the descheduler's policy was seen
+	LoopsByMarks []Loop                // that would have happened if the descheduler's acts were only those whose marks say whose they are
+	MarksTell    bool                  // marks say whose they are at all: KubeVirt >= 1.7, or the descheduler's policy was seen
 }
 
 // options are what makes one run different from another.

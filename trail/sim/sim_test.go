@@ -14,7 +14,7 @@ import (
 // someSeeds are the runs on which the simulator itself is tested.
 const someSeeds = 60
 
-// eachRun plays some runs and gives them to a test.
+// eachRun plays some runs and passes them to a test.
 func eachRun(t *testing.T, check func(*testing.T, Run)) {
 	t.Helper()
 	for seed := range uint64(someSeeds) {
@@ -354,7 +354,7 @@ func TestEveryPlotIsStaged(t *testing.T) {
 	}
 }
 
-// TestCut: broken watches hide something, and tell of each object no older state after a newer one.
+// TestCut: broken watches hide something, and show of each object no older state after a newer one.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	gaps, late := 0, 0

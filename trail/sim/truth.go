@@ -76,7 +76,7 @@ func (c *cluster) endEvacuation(v *vmi, by string) {
 }
 
 // recordAct notes that the descheduler acted on a node: its request for a pod there was answered "marked" or "already
-// marked". Without an audit log only a mark tells of it, and that only as far as the mark tells whose it is.
+// marked". Without an audit log only a mark shows it, and that only as far as the mark says whose it is.
 func (c *cluster) recordAct(n *node, v *vmi, answer trail.RequestAnswer, inherited bool) {
 	path := func(e *evacuation) string { return c.explainPath(e, v) }
 	n.acted = c.clock.now

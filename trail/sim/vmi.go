@@ -46,7 +46,7 @@ func (c *cluster) newVMI(v *vm) *vmi {
 	return x
 }
 
-// startVM gives a stopped VM a new VMI, on a node that the scheduler finds.
+// startVM creates a new VMI of a stopped VM, on a node that the scheduler finds.
 func (c *cluster) startVM(v *vm) {
 	n := c.chooseNode("")
 	if n == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// watcher writes down what a collector sees. A watch tells the changes of its own kind in their order, some ten
+// watcher writes down what a collector sees. A watch sends the changes of its own kind in their order, some ten
 // milliseconds later; two watches have no common order.
 type watcher struct {
 	seen    []sight
@@ -35,7 +35,7 @@ func (c *cluster) nextUID(prefix string) string {
 	return prefix + "-" + strconv.FormatUint(c.watch.uids, 10)
 }
 
-// nextSeenTime returns the time at which a change made now is seen, after what the same watch told before.
+// nextSeenTime returns the time at which a change made now is seen, after what the same watch sent before.
 func (c *cluster) nextSeenTime(kind trail.ObjectKind) time.Time {
 	at := c.clock.now.Add(c.dice.pickDuration(8*time.Millisecond, 70*time.Millisecond))
 	if last := c.watch.last[kind]; !at.After(last) {

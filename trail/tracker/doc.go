@@ -21,5 +21,5 @@
 //
 // Read tracker.go (the Tracker and what it remembers), recorder.go (how facts are made) and observation.go (what observations share) first, then one file per
 // noun: vmi.go, pod.go, migration.go, node.go, config.go (KubeVirt's settings, the descheduler's policy), migrationpolicy.go, kubeevent.go with eventshare.go (how many
-// of one namespace are recorded), request.go, scrape.go, load.go; epoch.go has what tells that a cluster went back.
+// of one namespace are recorded), request.go, scrape.go, load.go; epoch.go detects that a cluster went back.
 package tracker

@@ -19,14 +19,14 @@ const (
 type eventShares struct {
 	of      map[string]*eventShare
 	refused uint64    // ever
-	due     time.Time // when refusals are told; zero: there are none
+	due     time.Time // when refusals are recorded; zero: there are none
 }
 
 // eventShare is what one namespace has left.
 type eventShare struct {
 	left        float64 // Events
 	at          time.Time
-	refused     int // since they were told last
+	refused     int // since they were recorded last
 	first, last time.Time
 }
 
@@ -57,7 +57,7 @@ func (s *eventShares) admitEvent(namespace string, now time.Time) bool {
 	return false
 }
 
-// reportGaps returns the facts of the refusals that were not told yet, once they are due.
+// reportGaps returns the facts of the refusals that were not recorded yet, once they are due.
 func (s *eventShares) reportGaps(cluster string, now time.Time) []trail.Fact {
 	if s.due.IsZero() || now.Before(s.due) {
 		return nil

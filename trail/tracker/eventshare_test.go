@@ -38,7 +38,7 @@ func TestFloodOfEventsOfOneNamespace(t *testing.T) {
 		ID: facts[0].ID, Source: "events", OpenedAt: day, ClosedAt: day, Cause: trail.ReasonOverflow,
 		Detail: "20000 Kubernetes Events of namespace shop were not recorded: more than 10000 an hour",
 	}}, trail.Derive(facts[0].Subject, facts[:2], trail.NewEnv(nil), day.Add(time.Hour)).Gaps)
-	require.Len(t, tr.Observe(about("bank", 3, day.Add(2*refusalsReported))), 1, "told once")
+	require.Len(t, tr.Observe(about("bank", 3, day.Add(2*refusalsReported))), 1, "recorded once")
 
 	recorded = 0
 	for i := range flood {

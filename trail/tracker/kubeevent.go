@@ -62,13 +62,13 @@ const waitingLimit = 2 << 20
 
 // waitingEvents holds Events about VMIMs that were not seen yet: an Event names its VMIM but not the VMI, and the two watches have no common
 // order. They are in memory only: after a restart the list of Events returns them, as long as they live. When there are too many, the first
-// one of the namespace that holds most gives way, so that no namespace pushes out the Events of others.
+// one of the namespace that has most is displaced, so that no namespace pushes out the Events of others.
 type waitingEvents struct {
 	events []KubeEventObservation // in the order of their arrival
 	bytes  int                    // of all
 	of     map[string]int         // bytes, by the namespace of the involved object; none is zero
 
-	displaced uint64 // Events that gave way so far
+	displaced uint64 // Events that were displaced so far
 }
 
 func (w *waitingEvents) add(o KubeEventObservation) {
@@ -155,7 +155,7 @@ func (t *Tracker) isKnownEvent(o KubeEventObservation) bool {
 	return t.waiting.has(o)
 }
 
-// awaitMigration has an Event wait for its VMIM, and returns the facts of those that give way to it.
+// awaitMigration has an Event wait for its VMIM, and returns the facts of those that it displaces.
 func (t *Tracker) awaitMigration(o KubeEventObservation) []trail.Fact {
 	if t.waiting.has(o) {
 		return nil // a list returned it again

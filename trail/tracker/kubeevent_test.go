@@ -36,7 +36,7 @@ func subjectsOf(facts []trail.Fact) map[trail.Subject]int {
 	return n
 }
 
-// TestFloodOfWaitingEvents has one namespace flood the Events that wait for a VMIM: memory is bounded, each that gives way is recorded, once, and those of another
+// TestFloodOfWaitingEvents has one namespace flood the Events that wait for a VMIM: memory is bounded, each that is displaced is recorded, once, and those of another
 // namespace find their VMIM.
 func TestFloodOfWaitingEvents(t *testing.T) {
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestFloodOfWaitingEvents(t *testing.T) {
 	}
 	held := len(tr.waiting.events) - 1
 	require.Greater(t, held, 1000)
-	require.Equal(t, map[trail.Subject]int{{Kind: trail.SubjectUnknown, Name: "shop/never"}: flood - held}, subjectsOf(facts), "what gives way is recorded")
+	require.Equal(t, map[trail.Subject]int{{Kind: trail.SubjectUnknown, Name: "shop/never"}: flood - held}, subjectsOf(facts), "what is displaced is recorded")
 	require.EqualValues(t, flood-held, tr.DisplacedEvents())
 	require.Equal(t, map[trail.Subject]int{trail.VMISubject("bank", "db"): 1}, subjectsOf(tr.Observe(migrationSeen("bank", "m"))))
 	require.Equal(t, map[trail.Subject]int{trail.VMISubject("shop", "db"): held}, subjectsOf(tr.Observe(migrationSeen("shop", "never"))))

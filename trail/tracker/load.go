@@ -2,7 +2,7 @@ package tracker
 
 import "github.com/evictrail/evictrail/trail"
 
-// LoadObservation is what an origin told about one moment of a migration.
+// LoadObservation is what an origin reported about one moment of a migration.
 type LoadObservation struct {
 	Seen
 	Of       trail.Occasion

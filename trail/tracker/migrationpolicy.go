@@ -22,7 +22,7 @@ func (t *Tracker) observeMigrationPolicy(o MigrationPolicyObservation) []trail.F
 	return t.recordConfig(trail.ObjectMigrationPolicy, o.Meta, o.Seen, trail.ReasonMigrationPolicy, trail.ConfigDetail{MigrationPolicy: &o.Settings}, "spec")
 }
 
-// recordMigrationPolicyGone records that a MigrationPolicy exists no more. Which one that was, its earlier facts tell.
+// recordMigrationPolicyGone records that a MigrationPolicy exists no more. Its earlier facts say which one that was.
 func (r *recorder) recordMigrationPolicyGone() {
 	if r.addAspect(trail.WhatGone, "true") {
 		r.recordOnce(trail.KindConfigSeen, trail.ReasonMigrationPolicyDeleted, trail.WhatGone, "true").withEvidence("DELETED")

@@ -54,7 +54,7 @@ func (r *recorder) recordCordon(o NodeObservation) {
 }
 
 // recordTaints records the taints that keep pods away. PreferNoSchedule is left out (the descheduler's soft tainter sets it
-// on its own clock), and so is the taint that only repeats the cordon. Which key means "drain" is told by the
+// on its own clock), and so is the taint that only repeats the cordon. Which key means "drain" is said by the
 // KubeVirt settings in force and decided when deriving.
 func (r *recorder) recordTaints(o NodeObservation) {
 	now := map[string]string{}

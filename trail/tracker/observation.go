@@ -79,7 +79,7 @@ type GapObservation struct {
 	trail.GapReport
 }
 
-// withPlausibleState returns an observation whose migration state has plausible times, others being zero: what of a state is new is told by its text, and
+// withPlausibleState returns an observation whose migration state has plausible times, others being zero: what of a state is new is decided by its text, and
 // not each time has one.
 func withPlausibleState(o Observation) Observation {
 	switch o := o.(type) {

@@ -17,7 +17,7 @@ type PodObservation struct {
 	Phase              string
 	MigrationUID       string // label kubevirt.io/migrationJobUID: the migration that this pod was made for
 	MigrationName      string
-	EvictionInProgress string        // annotation descheduler.alpha.kubernetes.io/eviction-in-progress: its value tells KubeVirt's generation
+	EvictionInProgress string        // annotation descheduler.alpha.kubernetes.io/eviction-in-progress: its value shows KubeVirt's generation
 	HasInProgress      bool          // the annotation is there
 	PreferNoEviction   bool          // annotation descheduler.alpha.kubernetes.io/prefer-no-eviction is there; its value means nothing
 	Unschedulable      string        // message of PodScheduled=False with reason Unschedulable; empty when it does not say so

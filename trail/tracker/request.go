@@ -6,7 +6,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// RequestObservation is one call of the API server as an audit event or an admission review tells it: an eviction of
+// RequestObservation is one call of the API server as an audit event or an admission review has it: an eviction of
 // a virt-launcher pod, or something else that moves VMs or keeps them from moving.
 type RequestObservation struct {
 	Seen
@@ -20,12 +20,12 @@ type RequestObservation struct {
 	Detail    trail.RequestDetail
 }
 
-// lateAfter is how long after its answer an audit event may arrive and still count as told in time: the API server
+// lateAfter is how long after its answer an audit event may arrive and still count as reported in time: the API server
 // sends batches of 30 s and tries for some minutes.
 const lateAfter = 10 * time.Minute
 
-// observeRequest records a request. It has no state: a request is told whole, and its natural key is the ID that the
-// API server gave it. Everything about a pod belongs to the pod's name, as an audit event knows no VMI; what concerns
+// observeRequest records a request. It has no state: a request arrives whole, and its natural key is the ID that the
+// API server assigned. Everything about a pod belongs to the pod's name, as an audit event knows no VMI; what concerns
 // migrations belongs to their namespace, as names may be generated later.
 func (t *Tracker) observeRequest(o RequestObservation) []trail.Fact {
 	kind, reason := trail.KindActionRequested, actionReasons[o.Action]

@@ -40,7 +40,7 @@ const (
 // recorded before: a scrape that is seen again adds nothing.
 //
 // A scrape has no resourceVersion. In its place stands our time of it in microseconds of Unix, never less than the last
-// one: it tells a restart since when the counters may have grown, and is no part of any identity.
+// one: it says after a restart since when the counters may have grown, and is no part of any identity.
 func (t *Tracker) observeScrape(o ScrapeObservation) []trail.Fact {
 	key := objectKey{trail.ObjectDescheduler, o.Target}
 	known := t.objects[key]

@@ -9,7 +9,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// TestBlocksSayWhatGrewSinceWhen follows one counter over a scrape that tells nothing new, a restart of ours, and one of
+// TestBlocksSayWhatGrewSinceWhen follows one counter over a scrape that shows nothing new, a restart of ours, and one of
 // the descheduler.
 func TestBlocksSayWhatGrewSinceWhen(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestBlocksSayWhatGrewSinceWhen(t *testing.T) {
 	require.Equal(t, []trail.BlocksDetail{
 		{Target: "d", Reason: "cooldown", Increase: 4, Count: 4, Since: first},
 		{Target: "d", Reason: "cooldown", Increase: 2, Count: 6, Since: day.Add(30 * time.Second)},
-		{Target: "d", Reason: "cooldown", Increase: 1, Count: 7, Since: day.Add(60 * time.Second)}, // the last scrape that a fact tells of
+		{Target: "d", Reason: "cooldown", Increase: 1, Count: 7, Since: day.Add(60 * time.Second)}, // the last scrape that a fact names
 		{Target: "d", Reason: "cooldown", Increase: 2, Count: 2, Since: second},
 	}, got)
 }

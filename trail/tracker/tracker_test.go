@@ -96,7 +96,7 @@ func TestStateOfATrackerIsWhatItResumes(t *testing.T) {
 			}
 		}
 		for _, f := range first.Observe(again) {
-			require.Fail(t, "told again by the same", "%s %s %s", f.Kind, f.What, f.Value)
+			require.Fail(t, "recorded again from the same", "%s %s %s", f.Kind, f.What, f.Value)
 		}
 	}
 	for name, other := range map[string]*Tracker{"facts": byFacts, "state": byState} {

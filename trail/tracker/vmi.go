@@ -76,7 +76,7 @@ func (t *Tracker) observeVMI(o VMIObservation) []trail.Fact {
 	return r.facts
 }
 
-// recordPlacement records on which node the guest runs. The API gives nodeName no time of its own, so that our clock is the
+// recordPlacement records on which node the guest runs. The API has no time for nodeName, so that our clock is the
 // best there is, but for a guest that was started there and never moved. In a new epoch it is recorded once more: whatever was recorded of its end was undone.
 func (r *recorder) recordPlacement(o VMIObservation) {
 	_, known := r.object.aspectValue(whatNode)

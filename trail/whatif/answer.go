@@ -10,7 +10,7 @@ import (
 // Answer is what would have been different in a period, under each policy.
 type Answer struct {
 	Cluster     string       `json:"cluster"`
-	Namespace   string       `json:"namespace,omitempty"` // that it tells of; empty: of all
+	Namespace   string       `json:"namespace,omitempty"` // that it is about; empty: of all
 	Node        string       `json:"node,omitempty"`      // the same
 	Since       time.Time    `json:"since"`               // inclusive
 	Until       time.Time    `json:"until"`               // exclusive
@@ -63,7 +63,7 @@ func (a *Answer) RulesText() string {
 	return text + "."
 }
 
-// Empty tells that nothing happened in the period that a policy could have changed.
+// Empty reports whether nothing happened in the period that a policy could have changed.
 func (a *Answer) Empty() bool { return a.Recorded.Evacuations == 0 && a.Recorded.Evictions == 0 }
 
 // Swept returns the results of the sweep, those of the other policies first.
@@ -133,7 +133,7 @@ func (r *Result) LoopsSaved() int {
 	return n
 }
 
-// UnknownCount counts what the history cannot tell.
+// UnknownCount counts what the history does not show.
 func (r *Result) UnknownCount() int {
 	n := 0
 	for _, u := range r.Unknown {

@@ -17,7 +17,7 @@ var (
 
 	AssumeCooldown = Assumption{"cooldown_by_the_plugin", "The cooldown is computed as KubevirtMigrationAware does: from the end of the last migration, at least as long as that took, doubled for each further one in the window, " +
 		"up to the cap; migrations that failed after their data began to move count. What the descheduler forgets when it is started again it forgets here, too."}
-	AssumeSooner = Assumption{"sooner_as_the_last", "An eviction that comes sooner is counted where a counter of the descheduler tells that exactly one VM was kept from it, at the time at which the counter was read; " +
+	AssumeSooner = Assumption{"sooner_as_the_last", "An eviction that comes sooner is counted where a counter of the descheduler shows that exactly one VM was kept from it, at the time at which the counter was read; " +
 		"its migration succeeds, and takes as long as that VM's last one."}
 	AssumeSlots = Assumption{"slots_by_the_annotation", "An eviction takes a slot of its node, whoever asked, for as long as its pod is annotated as in progress: until the evacuation ends; with KubeVirt before v1.6.1 until " +
 		"its first attempt fails."}

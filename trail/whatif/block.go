@@ -7,7 +7,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// replayBlockCounter takes what a counter of the descheduler tells: that its cooldown kept it from evicting. Where that can only have been one VM, and
+// replayBlockCounter replays what a counter of the descheduler shows: that its cooldown kept it from evicting. Where that can only have been one VM, and
 // nothing would have been in the way under the policy, its eviction comes now.
 func (r *Replay) replayBlockCounter(d *trail.Decision) {
 	if r.policy.Cooldown == nil || d.Inputs.ObservedReason != trail.DecidedCooldown {

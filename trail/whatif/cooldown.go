@@ -60,7 +60,7 @@ func (r *Replay) buildCooldownPolicy(at time.Time) trail.CooldownPolicy {
 	return p
 }
 
-// checkCooldown tells by which rule of the cooldown plugin a VM may not be evicted now under the policy, and until when that holds; none where it
+// checkCooldown returns by which rule of the cooldown plugin a VM may not be evicted now under the policy, and until when that holds; none where it
 // may.
 func (r *Replay) checkCooldown(v *vm) (Rule, time.Time) {
 	if c := r.policy.Cooldown; c == nil || c.Off {
@@ -106,7 +106,7 @@ func (v *vm) listSeeds(since time.Time) map[string]bool {
 	return seed
 }
 
-// replayDecision takes a decision of the recorded cooldown: that it begins, that an act met it, or a counter that tells of some.
+// replayDecision takes a decision of the recorded cooldown: that it begins, that an act met it, or a counter that shows some.
 func (r *Replay) replayDecision(d *trail.Decision) {
 	switch {
 	case d.Verdict == trail.VerdictHolds:

@@ -1,6 +1,6 @@
 // Package whatif replays recorded history under policies that were not in force.
 //
-// The events of a period go in, in the order of their times, as the derived rows of package trail tell them; what would have been
+// The events of a period go in, in the order of their times, as the derived rows of package trail have them; what would have been
 // different comes out:
 //
 //	events  --Replay.Step-->  state of evacuations, VMs, nodes  --Replay.End-->  Result
@@ -10,13 +10,13 @@
 // nothing happen that nobody asked for. An eviction differs from the recorded one only where a rule forbids it under the policy and did not
 // forbid it as it was, so the recorded policy changes nothing, by construction and by test.
 //
-// What the history cannot tell is counted, with its reason (unknown.go); what is taken for granted is said, with its name (assumption.go).
+// What the history does not show is counted, with its reason (unknown.go); what is taken for granted is said, with its name (assumption.go).
 //
 // Like trail: no clock, no I/O, nothing safe for concurrent use. What a replay holds grows with the VMs and nodes that it meets, and not
 // with the length of the period.
 //
 // One noun, one file: policy.go (what may be different, and how it is written), sweep.go (a setting from here to there), question.go and
-// answer.go (what is asked and told), event.go (what goes in), replay.go (the order of things), evacuation.go (asked, tried, given up),
+// answer.go (question and answer), event.go (what goes in), replay.go (the order of things), evacuation.go (asked, tried, given up),
 // cooldown.go and slots.go (the two rules of the descheduler), block.go (what its counters say was kept from it), loop.go, change.go
 // (one difference, and its sentence).
 package whatif

@@ -401,7 +401,7 @@ func (r *Replay) endEvacuation(e *evacuation) {
 	}
 }
 
-// finishChange tells a difference whose end is known, or will not be: when the last attempt of its evacuation is over, which may be a moment later.
+// finishChange reports a difference whose end is known, or will not be: when the last attempt of its evacuation is over, which may be a moment later.
 func (r *Replay) finishChange(e *evacuation) {
 	c := e.change
 	c.due = e.running > 0 && r.now.Before(r.history.Until)

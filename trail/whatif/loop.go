@@ -81,7 +81,7 @@ func (r *Replay) countAvoidedLoop(l *trail.Loop, avoided, known bool) {
 	}
 }
 
-// evaluateDualLoop tells what became of a dual retry loop: without an act of the descheduler while KubeVirt tried there is none.
+// evaluateDualLoop decides what became of a dual retry loop: without an act of the descheduler while KubeVirt tried there is none.
 func (r *Replay) evaluateDualLoop(d *dual) {
 	if d.over {
 		return
@@ -120,7 +120,7 @@ func (t retry) countAct(would bool) {
 // bounceSlack is how far the time of a move may be from that of the migration that made it.
 const bounceSlack = 5 * time.Second
 
-// evaluateMoveLoop tells what became of a loop that counts the moves of one VM: whether enough of them are left.
+// evaluateMoveLoop decides what became of a loop that counts the moves of one VM: whether enough of them are left.
 func (r *Replay) evaluateMoveLoop(l *trail.Loop) {
 	v := r.vms[l.VMIUID]
 	if v == nil {
@@ -154,7 +154,7 @@ func (r *Replay) evaluateMoveLoop(l *trail.Loop) {
 	r.countAvoidedLoop(l, !enough && fewer, enough || counted <= len(l.Evidence) && !sooner)
 }
 
-// evaluatePinnedLoop tells what became of a loop in which old evacuations hold all slots: whether fewer do.
+// evaluatePinnedLoop decides what became of a loop in which old evacuations hold all slots: whether fewer do.
 func (r *Replay) evaluatePinnedLoop(l *trail.Loop) {
 	limit, held, was, known := l.Counts["slots"], 0, 0, true
 	for _, x := range l.Evidence {

@@ -72,7 +72,7 @@ func Names(policies []Policy) string {
 	return strings.Join(out, ", ")
 }
 
-// ParsePolicies reads policies as ParsePolicy does; none gives none.
+// ParsePolicies reads policies as ParsePolicy does; none makes none.
 func ParsePolicies(texts []string) ([]Policy, error) {
 	var out []Policy
 	for _, text := range texts {

@@ -14,21 +14,21 @@ const (
 	Within       = 25 * time.Second   // in which who asks over HTTP is answered: it reads months
 	UsualPeriod  = 7 * 24 * time.Hour // where none is asked for
 	Day          = 24 * time.Hour     // for MostDays
-	changesKept  = 100                // of each policy that are told one by one; the others are counted
+	changesKept  = 100                // of each policy that are reported one by one; the others are counted
 	warmUp       = 48 * time.Hour     // least time before the period in which migrations count for cooldowns
 )
 
 // Question asks what would have been different in a period of one cluster.
 type Question struct {
 	Cluster   string    // empty: the only one
-	Namespace string    // only what concerns VMs of this namespace is told; empty: of all
-	Node      string    // only what concerns this node is told; empty: all
+	Namespace string    // only what concerns VMs of this namespace is reported; empty: of all
+	Node      string    // only what concerns this node is reported; empty: all
 	Since     time.Time // inclusive; zero: UsualPeriod before Until
 	Until     time.Time // exclusive; zero: now or, where the cluster is not watched any more, when it was last seen
 	Policies  []Policy  // none: Proposals, unless there is a sweep
 	Sweep     *Sweep    // nil: none
 
-	// Progress is told how far the history is replayed, now and then; nil: nobody is.
+	// Progress is called with how far the history is replayed, now and then; may be nil.
 	Progress func(at time.Time)
 }
 

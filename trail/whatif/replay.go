@@ -14,7 +14,7 @@ type History struct {
 	Thresholds trail.Thresholds // of loops
 	Since      time.Time        // inclusive; what is before is as it was
 	Until      time.Time        // exclusive
-	// Tells says whether what concerns a VM and a node is told and counted; nil: everything is.
+	// Reports says whether what concerns a VM and a node is reported and counted; nil: everything is.
 	Tells func(namespace, node string) bool
 }
 
@@ -28,7 +28,7 @@ type Replay struct {
 	ends        ends
 	seq         int
 	evacuations map[trail.FactID]*evacuation
-	early       map[trail.FactID][]*attempt // whose evacuation has not come yet: they are told to the second
+	early       map[trail.FactID][]*attempt // whose evacuation has not come yet: their times are in whole seconds
 	vms         map[string]*vm              // by the UID of the VMI
 	named       map[string]*vm              // by namespace/name: the VMI that bears it now
 	nodes       map[string]*node

@@ -76,7 +76,7 @@ func eachRun[R any](n int, of func(past) R) []R {
 	return out
 }
 
-// replayed is what a replay gave, and what a plain count of the rows gives.
+// replayed is what a replay returned, and what a plain count of the rows returns.
 type replayed struct {
 	whatif.Result
 	recorded, counted whatif.Tally

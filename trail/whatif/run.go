@@ -4,10 +4,10 @@ import (
 	"time"
 )
 
-// Source gives events one after the other, in the order of their times; false when there are no more.
+// Source returns events one after the other, in the order of their times; false when there are no more.
 type Source func() (Event, bool, error)
 
-// progressEvery is after how many events it is told how far a replay is.
+// progressEvery is after how many events progress is reported.
 const progressEvery = 5000
 
 // Replay replays what sources give under all policies that are asked about, in one pass.
@@ -17,7 +17,7 @@ func (q *Question) Replay(h *History, sources []Source) (Answer, error) {
 	for _, p := range policies {
 		replays = append(replays, New(p, h))
 	}
-	replays = append(replays, New(Policy{}, h)) // tells what really happened
+	replays = append(replays, New(Policy{}, h)) // shows what really happened
 	told := 0
 	err := inOrder(sources, func(e Event) {
 		for _, r := range replays {

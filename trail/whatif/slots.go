@@ -61,7 +61,7 @@ func (r *Replay) releaseSlot(e *evacuation, inHistory bool) {
 	}
 }
 
-// countSlot counts a slot that is taken, or given back.
+// countSlot counts a slot that is taken, or released.
 func (r *Replay) countSlot(n *node, inHistory, up bool) {
 	by := 1
 	if !up {
@@ -92,7 +92,7 @@ func (r *Replay) slotLimits() (total, perNode int) {
 	return total, perNode
 }
 
-// releaseWaiting tells those that wait that a slot is free. Only one of them would get it; none holds it here, as nobody asks.
+// releaseWaiting notifies those that wait that a slot is free. Only one of them would get it; none holds it here, as nobody asks.
 func (r *Replay) releaseWaiting(s *slots, limit int) {
 	if limit > 0 && s.policy >= limit || !r.now.Before(r.history.Until) {
 		return
@@ -112,7 +112,7 @@ func (r *Replay) countFullSlots(n *node, up bool) {
 	}
 }
 
-// checkRules tells by which rule an eviction would not have come now under the policy, and until when; none where it would, or where the same
+// checkRules returns by which rule an eviction would not have come now under the policy, and until when; none where it would, or where the same
 // rule forbade it in the history and it came all the same.
 func (r *Replay) checkRules(e *evacuation, q *trail.EvictionRequest) (Rule, time.Time) {
 	if !r.inPeriod(r.now) {

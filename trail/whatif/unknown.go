@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Unknown is something that the history cannot tell, and how often that came up.
+// Unknown is something that the history does not show, and how often that came up.
 type Unknown struct {
 	Reason UnknownReason `json:"reason"`
 	Text   string        `json:"text"`
 	Count  int           `json:"count"`
 }
 
-// UnknownReason says what the history cannot tell.
+// UnknownReason says what the history does not show.
 type UnknownReason string
 
-// What the history cannot tell.
+// What the history does not show.
 const (
 	UnknownAgainstRule   UnknownReason = "against_the_recorded_rule"
 	UnknownElsewhere     UnknownReason = "would_have_stood_elsewhere"
@@ -35,8 +35,8 @@ var unknownTexts = map[UnknownReason]string{
 	UnknownNotAsked:      "evictions held back whose VM was not asked for again: whether the descheduler would have asked once nothing was in the way",
 	UnknownBlockOfMany:   "times that a cooldown kept the descheduler from one of several VMs: from which",
 	UnknownBlockOfNobody: "times that a cooldown kept the descheduler from a VM of which nothing is known: from which",
-	UnknownBlockWhen:     "times that a cooldown kept the descheduler from a VM, told by a counter: whether before or after the other cooldown would have been over",
-	UnknownNewTry:        "evictions that would have been asked anew after KubeVirt gave up: how their attempt would have gone",
+	UnknownBlockWhen:     "times that a cooldown kept the descheduler from a VM, shown by a counter: whether before or after the other cooldown would have been over",
+	UnknownNewTry:        "evictions that would have been asked again after KubeVirt gave up: how their attempt would have gone",
 	UnknownMoreSlots:     "times that all recorded slots of a node, or in total, were taken: whom the descheduler would have evicted with more",
 	UnknownNeverFree:     "evictions held back that would still wait at the end of the period: for how long",
 	UnknownLoop:          "loops of which not enough is recorded to say whether they would have opened",
