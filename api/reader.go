@@ -13,7 +13,7 @@ import (
 func ForAll(r Reader) func(trail.Scope) Reader { return func(trail.Scope) Reader { return r } }
 
 // Reader answers what people and programs ask: the store does, and so does the client of another evictrail. It must be safe
-// for concurrent use. Why and WhyNot give trail.ErrNotFound where the VM or node is not known, and *trail.AmbiguousError
+// for concurrent use. Why and WhyNot return trail.ErrNotFound where the VM or node is not known, and *trail.AmbiguousError
 // where it is in several clusters, the lists *trail.TooLargeError where the rows have more bytes than the query allows.
 type Reader interface {
 	ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error)

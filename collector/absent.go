@@ -44,7 +44,7 @@ func (c *Collector) handleAbsent(ctx context.Context, source string, now time.Ti
 	c.closeUnseen(ctx, source, now)
 	c.ensureSeenSince(source, now)
 	c.Metrics.NoWatch(source)
-	c.tellSelfGap(ctx, now)
+	c.recordSelfGap(ctx, now)
 }
 
 // logAbsent notes that there is nothing to see of a resource that need not be there, and logs it once.

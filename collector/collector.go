@@ -222,11 +222,11 @@ func (c *Collector) runOwner(ctx context.Context) {
 		case n := <-c.notices:
 			c.handleNotice(ctx, n)
 		case t := <-c.told:
-			c.takeTold(ctx, t)
+			c.handleRequests(ctx, t)
 		case o := <-c.reviews:
-			c.takeReview(ctx, o)
+			c.handleReview(ctx, o)
 		case <-ctx.Done():
-			c.takeRest(ctx)
+			c.drainRequests(ctx)
 			return
 		}
 	}
@@ -251,7 +251,7 @@ func (c *Collector) handleNotice(ctx context.Context, n notice) {
 	c.lastAt[n.feed.name] = now
 	n.feed.noteActivity(now)
 	c.advanceFeed(n)
-	c.tellSelfGap(ctx, now)
+	c.recordSelfGap(ctx, now)
 }
 
 // eventsKept is for how long a list is taken to show every Kubernetes Event: half as long as API servers keep them if nobody set another time (--event-ttl, 1 h).
@@ -264,7 +264,7 @@ func (c *Collector) handleListEnd(ctx context.Context, n notice, now time.Time) 
 	last, again := c.lastAt[n.feed.name]
 	switch {
 	case !again:
-		c.tellUnseen(ctx, n.feed.name, now)
+		c.recordUnseen(ctx, n.feed.name, now)
 	case n.expired && n.feed.kind == trail.ObjectKubeEvent && now.Sub(last) < eventsKept:
 		c.Log.Debug("watch listed again", "resource", n.feed.String(), "reason", trail.ReasonExpired, "elapsed", now.Sub(last))
 	default:
@@ -279,7 +279,7 @@ func (c *Collector) handleListEnd(ctx context.Context, n notice, now time.Time) 
 		c.Log.Info("watch listed again", "resource", n.feed.String(), "reason", cause, "elapsed", now.Sub(last))
 	}
 	if len(n.present) == 0 && n.feed.kind == trail.ObjectPolicy {
-		c.judgePolicy(n.feed.String() + " " + noPolicy)
+		c.logPolicyProblem(n.feed.String() + " " + noPolicy)
 	}
 	list := tracker.ListObservation{Seen: tracker.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: n.present}
 	if recorded, back := c.Tracker.WentBack(list); back && c.Identify != nil {
@@ -295,7 +295,7 @@ func (c *Collector) handleListEnd(ctx context.Context, n notice, now time.Time) 
 
 // recordUnseen records the time in which a source could not be seen before we ended, which is not recorded yet because we ended before it could
 // be seen again. A source is seen up to when the others are.
-func (c *Collector) tellUnseen(ctx context.Context, source string, now time.Time) {
+func (c *Collector) recordUnseen(ctx context.Context, source string, now time.Time) {
 	if c.closeUnseen(ctx, source, now) {
 		return
 	}
@@ -332,7 +332,7 @@ func (c *Collector) recordObservation(ctx context.Context, o tracker.Observation
 	c.logSemantics(o)
 	switch o := o.(type) {
 	case tracker.PolicyObservation:
-		c.judgePolicy(o.Problem)
+		c.logPolicyProblem(o.Problem)
 	case tracker.NodeObservation:
 		if !o.Gone {
 			c.Metrics.Node(o.Name)
@@ -373,7 +373,7 @@ func (c *Collector) factsOf(o tracker.Observation) (facts []trail.Fact) {
 
 // recordSelfGap records the time in which no evictrail watched, once every first list has shown what it missed; those of sources that cannot be
 // seen have gaps of their own.
-func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
+func (c *Collector) recordSelfGap(ctx context.Context, now time.Time) {
 	if c.complete || !c.isComplete() {
 		return
 	}

@@ -45,7 +45,7 @@ const headBytes = 1024
 
 // Follow takes the audit events of a log file until ctx ends. Its only error is that of ctx.
 func (c *Collector) Follow(ctx context.Context, path string) error {
-	f := &follower{path: path, since: c.lastHere().Add(-followBack), log: c.Log, take: c.takeAudit}
+	f := &follower{path: path, since: c.lastHere().Add(-followBack), log: c.Log, take: c.readAuditPart}
 	if c.lastHere().IsZero() {
 		f.since = c.Clock()
 	}
@@ -168,8 +168,8 @@ func lastLine(file io.ReaderAt, from, to int64) (int64, error) {
 	return from, nil
 }
 
-// takeAudit stores the audit events of a part of a file.
-func (c *Collector) takeAudit(ctx context.Context, part io.Reader, name string, offset int64) error {
+// readAuditPart stores the audit events of a part of a file.
+func (c *Collector) readAuditPart(ctx context.Context, part io.Reader, name string, offset int64) error {
 	var batch []Request
 	store := func() error {
 		err := c.submitRequests(ctx, batch)

@@ -226,9 +226,9 @@ func (v *slimPolicyMap) decodeObservation(m tracker.Meta) (Observation, error) {
 // noPolicy says that the ConfigMap with the policy does not exist.
 const noPolicy = "not found, waiting for it"
 
-// judgePolicy logs what is wrong with the descheduler's policy, empty where nothing is, once until that changes: the
+// logPolicyProblem logs what is wrong with the descheduler's policy, empty where nothing is, once until that changes: the
 // owner's.
-func (c *Collector) judgePolicy(problem string) {
+func (c *Collector) logPolicyProblem(problem string) {
 	if problem != "" && problem != c.problem {
 		c.Log.Warn("settings of the descheduler are not known", "resource", "descheduler policy", "err", problem)
 	}

@@ -49,7 +49,7 @@ func (o *oracle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[%s]},"warnings":["partial"]}`, o.answers[query])
 }
 
-func (o *oracle) takeAsked() []string {
+func (o *oracle) popAsked() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	asked := o.asked
@@ -115,7 +115,7 @@ func TestPrometheusLoads(t *testing.T) {
 	loads, err := minuteOf(t, p, "n1", "n2")
 	require.NoError(t, err)
 	require.Equal(t, []trail.LoadMetric{{Name: "view:cpu"}, {Name: "view:memory"}, {Name: "cpu"}}, loads.Metrics)
-	require.Equal(t, []string{"view", "timestamp(view)", "limit", "rule", "raw"}, o.takeAsked())
+	require.Equal(t, []string{"view", "timestamp(view)", "limit", "rule", "raw"}, o.popAsked())
 	told := func(node, metric string) []string {
 		var out []string
 		for _, p := range loads.Points[trail.LoadKey{Node: node, Metric: metric}] {
@@ -137,7 +137,7 @@ func TestPrometheusLoads(t *testing.T) {
 
 	_, err = minuteOf(t, p, "n1")
 	require.NoError(t, err)
-	require.Equal(t, []string{"view", "timestamp(view)", "limit", "raw"}, o.takeAsked(), "what returned something the last time is asked first")
+	require.Equal(t, []string{"view", "timestamp(view)", "limit", "raw"}, o.popAsked(), "what returned something the last time is asked first")
 	require.Equal(t, warned, strings.Count(log.String(), "query=view "), "a warning is logged once")
 
 	o.mu.Lock()
@@ -146,7 +146,7 @@ func TestPrometheusLoads(t *testing.T) {
 	loads, err = minuteOf(t, p, "n1")
 	require.NoError(t, err)
 	require.Equal(t, []trail.LoadMetric{{Name: "view", Lack: trail.LackNoSeries}, {Name: "cpu", Lack: trail.LackNoSeries}}, loads.Metrics)
-	require.Equal(t, []string{"view", "raw", "rule"}, o.takeAsked())
+	require.Equal(t, []string{"view", "raw", "rule"}, o.popAsked())
 }
 
 // TestPrometheusSaysWhatIsWrong asks a Prometheus that answers otherwise than it should.
@@ -181,7 +181,7 @@ func TestPrometheusSaysWhatIsWrong(t *testing.T) {
 				lacks = append(lacks, m.Lack)
 			}
 			require.Equal(t, c.lacks, lacks)
-			require.Len(t, o.takeAsked(), c.asked)
+			require.Len(t, o.popAsked(), c.asked)
 		})
 	}
 	t.Run("it is away", func(t *testing.T) {

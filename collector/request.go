@@ -67,15 +67,15 @@ const toldAtOnce = 400
 // submitRequests hands requests to the owner goroutine, some at a time, and returns when their facts are kept. With an error some of them may be.
 func (c *Collector) submitRequests(ctx context.Context, requests []Request) error {
 	for some := range slices.Chunk(requests, toldAtOnce) {
-		if err := c.tellPaced(ctx, some); err != nil {
+		if err := c.sendPaced(ctx, some); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tellPaced hands over some requests: those of one body after those of the other, and not while more facts wait than are stored promptly.
-func (c *Collector) tellPaced(ctx context.Context, requests []Request) error {
+// sendPaced hands over some requests: those of one body after those of the other, and not while more facts wait than are stored promptly.
+func (c *Collector) sendPaced(ctx context.Context, requests []Request) error {
 	if c.Spool != nil {
 		c.paced.Add(1)
 		defer c.paced.Add(-1)
@@ -89,7 +89,7 @@ func (c *Collector) tellPaced(ctx context.Context, requests []Request) error {
 			return err
 		}
 	}
-	return c.tellSome(ctx, requests)
+	return c.sendBatch(ctx, requests)
 }
 
 // mostPaced bounds the bodies that are held back; paceEvery is how often one looks whether it may go on.
@@ -128,7 +128,7 @@ func (c *Collector) waitForBacklog(ctx context.Context, n int) error {
 	}
 }
 
-func (c *Collector) tellSome(ctx context.Context, requests []Request) error {
+func (c *Collector) sendBatch(ctx context.Context, requests []Request) error {
 	seen := make([]Observation, 0, len(requests))
 	for _, r := range requests {
 		seen = append(seen, func(s tracker.Seen) tracker.Observation { return r(s) })
@@ -159,8 +159,8 @@ func (c *Collector) submitObservations(ctx context.Context, seen []Observation) 
 	}
 }
 
-// takeTold observes what was handed over: the owner's.
-func (c *Collector) takeTold(ctx context.Context, t told) {
+// handleRequests observes what was handed over: the owner's.
+func (c *Collector) handleRequests(ctx context.Context, t told) {
 	now := c.Clock()
 	for _, o := range t.seen {
 		c.recordObservation(ctx, o(tracker.Seen{At: now}))
@@ -191,12 +191,12 @@ func (c *Collector) Reviewed(r *Review) {
 	}
 }
 
-// takeRest observes the reviews that still wait when the collector stops: the owner's.
-func (c *Collector) takeRest(ctx context.Context) {
+// drainRequests observes the reviews that still wait when the collector stops: the owner's.
+func (c *Collector) drainRequests(ctx context.Context) {
 	for {
 		select {
 		case o := <-c.reviews:
-			c.takeReview(ctx, o)
+			c.handleReview(ctx, o)
 		default:
 			return
 		}
@@ -206,8 +206,8 @@ func (c *Collector) takeRest(ctx context.Context) {
 // SourceObserver is the source of gaps in which reviews found no room.
 const SourceObserver = "admission"
 
-// takeReview observes a review, after the gap of those that found no room before it: the owner's.
-func (c *Collector) takeReview(ctx context.Context, o tracker.RequestObservation) {
+// handleReview observes a review, after the gap of those that found no room before it: the owner's.
+func (c *Collector) handleReview(ctx context.Context, o tracker.RequestObservation) {
 	c.mu.Lock()
 	lost, since := c.dropped, c.droppedAt
 	c.dropped, c.droppedAt = 0, time.Time{}

@@ -3,7 +3,7 @@ package dashboards
 import "fmt"
 
 // A range of months of a large cluster has more migrations than can be read while somebody waits. Panels that go through all of them ask for a sample then, which
-// an index holds (migrations_sampled): of what was found in the sample they tell how often it is in the whole (docs/adr/0029).
+// an index holds (migrations_sampled): of what was found in the sample the share is that of the whole (docs/adr/0029).
 const (
 	sampleShare = 32  // one in so many migrations is in the sample
 	guestShare  = 64  // one in so many guests is in that of guests

@@ -73,10 +73,10 @@ func aDay() trail.News {
 	}
 	for i, r := range trail.Requesters() {
 		for _, a := range trail.Answers() {
-			n.Requests = append(n.Requests, trail.Told[trail.EvictionRequest]{ID: next(), Row: trail.EvictionRequest{RequesterClass: r, Answer: a}})
+			n.Requests = append(n.Requests, trail.RowChange[trail.EvictionRequest]{ID: next(), Row: trail.EvictionRequest{RequesterClass: r, Answer: a}})
 		}
 		for _, o := range []trail.Outcome{trail.OutcomeMigrated, trail.OutcomeCancelled, trail.OutcomeVMIGone} {
-			n.Evacuations = append(n.Evacuations, trail.Told[trail.Evacuation]{ID: next(), Row: trail.Evacuation{
+			n.Evacuations = append(n.Evacuations, trail.RowChange[trail.Evacuation]{ID: next(), Row: trail.Evacuation{
 				RequesterClass: r, Outcome: o, Node: nodeName(i), MarkedAt: start.Add(-time.Minute), EndedAt: start,
 			}})
 		}
@@ -87,7 +87,7 @@ func aDay() trail.News {
 	}
 	for _, t := range trail.Triggers() {
 		for _, o := range []trail.Outcome{trail.OutcomeSucceeded, trail.OutcomeFailed, trail.OutcomeAborted} {
-			n.Migrations = append(n.Migrations, trail.Told[trail.Migration]{ID: next(), Row: trail.Migration{
+			n.Migrations = append(n.Migrations, trail.RowChange[trail.Migration]{ID: next(), Row: trail.Migration{
 				Trigger: t, Outcome: o, CreatedAt: start.Add(-time.Minute), SchedulingAt: start.Add(-time.Second), FinishedAt: start, Phases: phases, FailureClass: trail.FailureDataPlane,
 			}})
 		}
@@ -102,7 +102,7 @@ func aDay() trail.News {
 			}
 		}
 	}
-	n.Decisions = append(n.Decisions, trail.Told[trail.Decision]{ID: next(), Row: trail.Decision{
+	n.Decisions = append(n.Decisions, trail.RowChange[trail.Decision]{ID: next(), Row: trail.Decision{
 		Layer: trail.LayerCooldown, Verdict: trail.VerdictHolds, Reason: trail.DecidedCompleted, Origin: trail.OriginDerived, Effective: trail.Span(time.Hour),
 	}})
 	return n

@@ -98,7 +98,7 @@ func (m *Metrics) CountRest() {
 // updateLedger notes a thing to count where it is new, puts right what was noted of it, also under another ID before, and forgets it
 // where its row is gone or it holds no more: an evacuation that ended may turn out to go on. What was reported under another ID and is
 // not noted here was counted, or another replica will.
-func updateLedger[R any](l *ledger, what string, t trail.Told[R], isNew, holds bool, at, now time.Time, count func()) {
+func updateLedger[R any](l *ledger, what string, t trail.RowChange[R], isNew, holds bool, at, now time.Time, count func()) {
 	key := what + t.ID
 	if e, noted := l.entries[what+t.Instead]; noted && t.Instead != "" {
 		delete(l.entries, what+t.Instead)

@@ -51,7 +51,7 @@ func (c *counting) readValue(t *testing.T, metric string, labels ...string) floa
 }
 
 func newFailedMigration(id string, class trail.FailureClass, was string, change trail.Change) trail.News {
-	return trail.News{Migrations: []trail.Told[trail.Migration]{{ID: id, Was: was, Change: change, Row: trail.Migration{
+	return trail.News{Migrations: []trail.RowChange[trail.Migration]{{ID: id, Was: was, Change: change, Row: trail.Migration{
 		UID: id, Trigger: trail.TriggerDescheduler, Outcome: trail.OutcomeFailed, FailureClass: class, SourceNode: "worker-1",
 		CreatedAt: start, FinishedAt: start.Add(time.Minute),
 	}}}}
@@ -79,7 +79,7 @@ func TestWhatIsTakenBackIsNotCounted(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
 	mark := func(id string, change trail.Change, class trail.RequesterClass) trail.News {
-		return trail.News{Requests: []trail.Told[trail.EvictionRequest]{{ID: id, Change: change, Row: trail.EvictionRequest{
+		return trail.News{Requests: []trail.RowChange[trail.EvictionRequest]{{ID: id, Change: change, Row: trail.EvictionRequest{
 			RequestedAt: start, RequesterClass: class, Answer: trail.AnswerMarked,
 		}}}}
 	}
@@ -105,7 +105,7 @@ func TestWhatGoesOnAfterAllHasNotEnded(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
 	told := func(change trail.Change, was string, outcome trail.Outcome) trail.News {
-		return trail.News{Evacuations: []trail.Told[trail.Evacuation]{{ID: "e", Change: change, Was: was, Row: trail.Evacuation{Node: "n", MarkedAt: start, EndedAt: start, Outcome: outcome}}}}
+		return trail.News{Evacuations: []trail.RowChange[trail.Evacuation]{{ID: "e", Change: change, Was: was, Row: trail.Evacuation{Node: "n", MarkedAt: start, EndedAt: start, Outcome: outcome}}}}
 	}
 	c.countAfter(0, told(trail.ChangeNew, "", trail.OutcomeCancelled))
 	c.countAfter(time.Second, told(trail.ChangeOther, "cancelled", ""))
@@ -124,7 +124,7 @@ func TestObjectiveIsCountedOnce(t *testing.T) {
 		if outcome != "" {
 			e.EndedAt = start.Add(50 * time.Second)
 		}
-		return trail.News{Evacuations: []trail.Told[trail.Evacuation]{{ID: "e", Change: trail.ChangeOther, Judged: judged, Row: e}}}
+		return trail.News{Evacuations: []trail.RowChange[trail.Evacuation]{{ID: "e", Change: trail.ChangeOther, Judged: judged, Row: e}}}
 	}
 	counts := func(c *counting) (met, missed float64) {
 		return c.readValue(t, metrics.EvacuationObjectiveTotal, "kured", "met"), c.readValue(t, metrics.EvacuationObjectiveTotal, "kured", "missed")
@@ -174,9 +174,9 @@ func TestHistoryIsNotCounted(t *testing.T) {
 	c := newCounting()
 	before := newFailedMigration("m1", trail.FailureDataPlane, "", trail.ChangeNew)
 	before.Migrations[0].Row.FinishedAt = start.Add(-time.Second)
-	before.Evacuations = []trail.Told[trail.Evacuation]{{ID: "e1", Row: trail.Evacuation{Node: "worker-1", MarkedAt: start.Add(-time.Hour)}}}
+	before.Evacuations = []trail.RowChange[trail.Evacuation]{{ID: "e1", Row: trail.Evacuation{Node: "worker-1", MarkedAt: start.Add(-time.Hour)}}}
 	c.countAfter(0, before)
-	ended := trail.News{Evacuations: []trail.Told[trail.Evacuation]{{ID: "e1", Change: trail.ChangeOther, Row: trail.Evacuation{
+	ended := trail.News{Evacuations: []trail.RowChange[trail.Evacuation]{{ID: "e1", Change: trail.ChangeOther, Row: trail.Evacuation{
 		Node: "worker-1", MarkedAt: start.Add(-time.Hour), EndedAt: start.Add(time.Minute), Outcome: trail.OutcomeMigrated,
 	}}}}
 	c.countAfter(time.Minute, ended)
@@ -189,14 +189,14 @@ func TestHistoryIsNotCounted(t *testing.T) {
 func TestDryRunsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
-	c.countAfter(0, trail.News{Requests: []trail.Told[trail.EvictionRequest]{{ID: "r", Row: trail.EvictionRequest{RequestedAt: start, DryRun: true}}}})
+	c.countAfter(0, trail.News{Requests: []trail.RowChange[trail.EvictionRequest]{{ID: "r", Row: trail.EvictionRequest{RequestedAt: start, DryRun: true}}}})
 	c.CountRest()
 	require.Zero(t, c.readValue(t, metrics.EvictionRequestsTotal))
 }
 
 func TestBlocks(t *testing.T) {
 	t.Parallel()
-	derived := trail.News{Decisions: []trail.Told[trail.Decision]{{ID: "d", Row: trail.Decision{
+	derived := trail.News{Decisions: []trail.RowChange[trail.Decision]{{ID: "d", Row: trail.Decision{
 		Verdict: trail.VerdictBlocked, Layer: trail.LayerCooldown, Reason: trail.DecidedCooldown, Origin: trail.OriginDerived, Node: "worker-1", Namespace: "shop", DecidedAt: start,
 	}}}}
 	t.Run("derived ones stand for a descheduler whose metrics are not read", func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestGuestsAreCountedOnceTheirEndIsKnown(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
 	told := func(id string, by trail.Ending, was string, change trail.Change) trail.News {
-		return trail.News{Placements: []trail.Told[trail.Placement]{{ID: id, Was: was, Change: change, Row: trail.Placement{Node: "worker-1", EndedBy: by, ToAt: start}}}}
+		return trail.News{Placements: []trail.RowChange[trail.Placement]{{ID: id, Was: was, Change: change, Row: trail.Placement{Node: "worker-1", EndedBy: by, ToAt: start}}}}
 	}
 	c.countAfter(0, told("p1", "", "", trail.ChangeNew))
 	c.countAfter(0, told("p2", trail.EndingStopped, "", trail.ChangeOther))
@@ -324,7 +324,7 @@ func TestMovesAreCountedOnceJudged(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
 	told := func(benefit trail.Benefit, final bool, was string, judged bool, change trail.Change) trail.News {
-		return trail.News{Migrations: []trail.Told[trail.Migration]{{ID: "m1", Was: was, Judged: judged, Change: change, Row: trail.Migration{
+		return trail.News{Migrations: []trail.RowChange[trail.Migration]{{ID: "m1", Was: was, Judged: judged, Change: change, Row: trail.Migration{
 			UID: "m1", Trigger: trail.TriggerDescheduler, Outcome: trail.OutcomeSucceeded, CreatedAt: start, FinishedAt: start.Add(time.Minute), AskedBy: trail.RequesterDescheduler,
 			Benefit: benefit, BenefitFinal: final,
 		}}}}

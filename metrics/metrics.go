@@ -235,7 +235,7 @@ func (m *Metrics) NoWatch(resource string) {
 	m.WatchLastActivity.DeleteLabelValues(resource)
 }
 
-// CountsBlocks says whether a descheduler counts its blocks itself and these counts are read: then those that are derived are
+// CountsBlocks reports whether a descheduler counts its blocks itself and these counts are read: then those that are derived are
 // not counted beside them.
 func (m *Metrics) CountsBlocks(yes bool) { m.countsBlocks.Store(yes) }
 

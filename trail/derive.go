@@ -67,7 +67,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 		l.splitRemarked(pods, env)
 	}
 	assignAttempts(lives, migrations, env)
-	requests := tellRequests(pods, lives, env)
+	requests := joinRequestEffects(pods, lives, env)
 	attributeMigrations(lives, migrations, facts, env)
 	classifyFailures(lives, migrations, facts)
 	endPlacements(lives, &endingSources{pods, requests, migrations, facts, env})

@@ -67,7 +67,7 @@ func (k known) isRecorded(f *Fact) bool {
 	case len(of) == 0 || !f.mayRepeat(): // that takes a digest
 		return false
 	case f.Object.Kind == ObjectDescheduler:
-		return toldByDescheduler(f, of)
+		return isCountedByDescheduler(f, of)
 	default:
 		return f.isUnchanged(of)
 	}
@@ -94,9 +94,9 @@ func (f *Fact) isUnchanged(of []Fact) bool {
 	return f.Late && before != nil && before.Value == f.Value || after != nil && after.Late && after.Value == f.Value
 }
 
-// toldByDescheduler reports whether another replica recorded the same process, or has counted as much as a fact does; of what it counted
+// isCountedByDescheduler reports whether another replica recorded the same process, or has counted as much as a fact does; of what it counted
 // less, the rest stays.
-func toldByDescheduler(f *Fact, of []Fact) bool {
+func isCountedByDescheduler(f *Fact, of []Fact) bool {
 	counter := ParseProcessCount(f.Value)
 	counted := int64(-1)
 	for _, o := range of {

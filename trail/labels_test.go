@@ -39,7 +39,7 @@ var closedPrefixes = map[string]string{
 	"count": "count of a loop", "Annotated": "life of the annotation eviction-in-progress", "sourceBoth": "source of an eviction request",
 }
 
-// unlabelled are types whose values people read as they are: names that Kubernetes gives, calls of its API, and prefixes of keys.
+// unlabelled are types whose values people read as they are: names of Kubernetes, calls of its API, and prefixes of keys.
 var unlabelled = []string{"ObjectKind", "SubjectKind", "NameKind", "Action"}
 
 // TestLabelsAreComplete holds that every value of every closed set has a label, and that no label is for a value that does not exist: the constants in the source of
@@ -87,7 +87,7 @@ func TestLabelsAreComplete(t *testing.T) {
 	require.Equal(t, reasons, labelledReasons)
 }
 
-// TestLabelsAreWords holds that labels can stand in a table and in a sentence, and that those of a set are told apart.
+// TestLabelsAreWords holds that labels can stand in a table and in a sentence, and that those of a set differ.
 func TestLabelsAreWords(t *testing.T) {
 	t.Parallel()
 	camelCase := regexp.MustCompile(`\p{Ll}\p{Lu}`)

@@ -6,18 +6,18 @@ import "time"
 // because time went by. Rows come in no order; one may come more than once, the last time as it stands.
 type News struct {
 	Facts       []Fact
-	Requests    []Told[EvictionRequest]
-	Evacuations []Told[Evacuation]
-	Migrations  []Told[Migration]
-	Placements  []Told[Placement]
-	Decisions   []Told[Decision]
-	Loops       []Told[Loop]
+	Requests    []RowChange[EvictionRequest]
+	Evacuations []RowChange[Evacuation]
+	Migrations  []RowChange[Migration]
+	Placements  []RowChange[Placement]
+	Decisions   []RowChange[Decision]
+	Loops       []RowChange[Loop]
 
 	Settled time.Time // facts among them from before it came too late to change the rows about their time; zero: none did
 }
 
 // RowChange is a derived row as it is from now on, and how it changed.
-type Told[R any] struct {
+type RowChange[R any] struct {
 	ID      string
 	Change  Change
 	Row     R      // as it stands; nothing where it is gone
@@ -37,10 +37,10 @@ const (
 )
 
 // Began reports whether what the row is about was not recorded before.
-func (t Told[R]) Began() bool { return t.Change == ChangeNew && t.Instead == "" }
+func (t RowChange[R]) Began() bool { return t.Change == ChangeNew && t.Instead == "" }
 
 // Ended reports whether the row has an end that it had not before.
-func (t Told[R]) Ended(how string) bool { return t.Change != ChangeGone && t.Was == "" && how != "" }
+func (t RowChange[R]) Ended(how string) bool { return t.Change != ChangeGone && t.Was == "" && how != "" }
 
 // Add takes in what came after.
 func (n *News) Add(more News) {

@@ -77,7 +77,7 @@ func (o Objectives) findObjective(class RequesterClass) time.Duration {
 	return o[AnyRequester]
 }
 
-// evaluateObjective says whether the evacuation kept to its objective: yes once the guest was moved in time, no from the moment on at which the time is over and it
+// evaluateObjective reports whether the evacuation kept to its objective: yes once the guest was moved in time, no from the moment on at which the time is over and it
 // was not. One that was called off in time, or whose VMI ended in time, was not put to the test: nothing is said of it.
 func (e *Evacuation) evaluateObjective(o Objectives, now *moment) {
 	within := o.findObjective(e.RequesterClass)

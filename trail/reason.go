@@ -279,7 +279,7 @@ var (
 	}
 )
 
-// derivedKinds are the labels of the kinds of lines that tell what was derived.
+// derivedKinds are the labels of the kinds of lines about what was derived.
 var derivedKinds = labels[Kind]{
 	{KindCooldownDecided, "cooldown decision", "A cooldown or a backoff began, was met, or is over."},
 	{KindLoopOpened, "loop opened", "A loop opened."},

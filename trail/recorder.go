@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// RecorderState says whether a cluster is being recorded. Of several that hold the worst wins.
+// RecorderState reports whether a cluster is being recorded. Of several that hold the worst wins.
 type RecorderState string
 
 // The states, from the best to the worst: RecorderStates has them in this order.
@@ -87,11 +87,11 @@ func (s ClusterSigns) Status(now time.Time) RecorderStatus {
 	switch {
 	case len(fresh) > 0:
 		best := bestOf(fresh)
-		found, st.Unseen = judgeReplicas(fresh, best), unseenByAll(fresh)
-		found = append(found, judgeDerivation(fresh, best.State, now)...)
-		found = append(found, judgeReports(st.AliveAt, now)...)
+		found, st.Unseen = checkReplicas(fresh, best), unseenByAll(fresh)
+		found = append(found, checkDerivation(fresh, best.State, now)...)
+		found = append(found, checkReports(st.AliveAt, now)...)
 	default:
-		found = judgeSilence(st.AliveAt, now)
+		found = checkSilence(st.AliveAt, now)
 	}
 	worst := worstOf(found, startOf(fresh))
 	st.State, st.Since, st.Details, st.Unready = worst.state, worst.since, worst.details, worst.unready
@@ -99,8 +99,8 @@ func (s ClusterSigns) Status(now time.Time) RecorderStatus {
 	return st
 }
 
-// judgeSilence looks for the last sign of life where no replica has given one of late.
-func judgeSilence(alive, now time.Time) []finding {
+// checkSilence looks for the last sign of life where no replica has given one of late.
+func checkSilence(alive, now time.Time) []finding {
 	silent := now.Sub(alive)
 	switch {
 	case alive.IsZero():
@@ -117,8 +117,8 @@ func judgeSilence(alive, now time.Time) []finding {
 	}}}
 }
 
-// judgeReports looks for reports that are overdue, before they are old enough to be a silence.
-func judgeReports(alive, now time.Time) []finding {
+// checkReports looks for reports that are overdue, before they are old enough to be a silence.
+func checkReports(alive, now time.Time) []finding {
 	if now.Sub(alive) < reportGrace {
 		return nil
 	}
@@ -140,8 +140,8 @@ func bestOf(fresh []ReplicaReport) ReplicaReport {
 	})
 }
 
-// judgeReplicas takes over what the best replica found, and names those that are worse.
-func judgeReplicas(fresh []ReplicaReport, best ReplicaReport) []finding {
+// checkReplicas takes over what the best replica found, and names those that are worse.
+func checkReplicas(fresh []ReplicaReport, best ReplicaReport) []finding {
 	var found []finding
 	if best.State != RecorderRecording {
 		found = append(found, finding{best.State, best.Since, best.Why, best.Details, best.Unready})
@@ -172,9 +172,9 @@ func startOf(fresh []ReplicaReport) time.Time {
 	return since
 }
 
-// judgeDerivation looks for a leader, and whether it gets on. Best is the state of the replica that records best: it says whether facts are stored although nothing is
+// checkDerivation looks for a leader, and whether it gets on. Best is the state of the replica that records best: it reports whether facts are stored although nothing is
 // derived. A replica whose database takes no writes cannot say who leads.
-func judgeDerivation(fresh []ReplicaReport, best RecorderState, now time.Time) []finding {
+func checkDerivation(fresh []ReplicaReport, best RecorderState, now time.Time) []finding {
 	stored := "What is seen is stored. "
 	if best.isWorseThan(RecorderNoLeader) {
 		stored = ""
@@ -184,7 +184,7 @@ func judgeDerivation(fresh []ReplicaReport, best RecorderState, now time.Time) [
 	for _, r := range fresh {
 		switch l := r.Leader; {
 		case l.Leads:
-			return judgeLeader(r, stored, now)
+			return checkLeader(r, stored, now)
 		case l.Known:
 			return nil // it is of an older version, or its report is late
 		default:
@@ -208,8 +208,8 @@ func judgeDerivation(fresh []ReplicaReport, best RecorderState, now time.Time) [
 	}}}
 }
 
-// judgeLeader looks whether a leader derives what is stored; stored is the sentence that facts are, empty where they are not.
-func judgeLeader(r ReplicaReport, stored string, now time.Time) []finding {
+// checkLeader looks whether a leader derives what is stored; stored is the sentence that facts are, empty where they are not.
+func checkLeader(r ReplicaReport, stored string, now time.Time) []finding {
 	since := r.Leader.Behind()
 	if now.Sub(since) < derivationGrace {
 		return nil

@@ -95,7 +95,7 @@ func (s ReplicaSigns) Report(now time.Time) ReplicaReport {
 	}
 	slices.Sort(r.Unseen)
 	var found []finding
-	for _, judge := range []func(time.Time) (finding, bool){s.judgeWatches, s.judgeWrites, s.judgeSpool, s.judgeDeadLetters} {
+	for _, judge := range []func(time.Time) (finding, bool){s.checkWatches, s.checkWrites, s.checkSpool, s.checkDeadLetters} {
 		if f, is := judge(now); is {
 			found = append(found, f)
 		}
@@ -128,8 +128,8 @@ func worstOf(found []finding, otherwise time.Time) finding {
 	return worst
 }
 
-// judgeWatches looks for watches that are needed and not seen.
-func (s ReplicaSigns) judgeWatches(now time.Time) (finding, bool) {
+// checkWatches looks for watches that are needed and not seen.
+func (s ReplicaSigns) checkWatches(now time.Time) (finding, bool) {
 	if s.ClusterProblem != "" || len(s.Watches) == 0 {
 		problem := s.ClusterProblem
 		if problem == "" {
@@ -184,8 +184,8 @@ func commonCause(unseen []WatchSign) (cause string, hindered bool) {
 	return causes[0], hindered
 }
 
-// judgeWrites looks for a database that takes no writes.
-func (s ReplicaSigns) judgeWrites(now time.Time) (finding, bool) {
+// checkWrites looks for a database that takes no writes.
+func (s ReplicaSigns) checkWrites(now time.Time) (finding, bool) {
 	switch failing := now.Sub(s.Writes.FailingSince); {
 	case s.Writes.FailingSince.IsZero() || failing < writeGrace && !s.Writes.Never:
 		return finding{}, false
@@ -213,8 +213,8 @@ func (s SpoolSigns) describeBacklog() string {
 	return fmt.Sprintf("%s, the oldest since %s", formatCount(s.Facts, "fact"), s.Oldest.UTC().Format(time.RFC3339))
 }
 
-// judgeSpool looks for facts that are not kept on disk, or wait for long though the database takes writes.
-func (s ReplicaSigns) judgeSpool(now time.Time) (finding, bool) {
+// checkSpool looks for facts that are not kept on disk, or wait for long though the database takes writes.
+func (s ReplicaSigns) checkSpool(now time.Time) (finding, bool) {
 	f := finding{state: RecorderDegraded, since: s.Spool.Oldest}
 	switch {
 	case s.Spool.Problem != "":
@@ -233,8 +233,8 @@ func (s ReplicaSigns) judgeSpool(now time.Time) (finding, bool) {
 	return f, true
 }
 
-// judgeDeadLetters looks for facts that the database refuses.
-func (s ReplicaSigns) judgeDeadLetters(time.Time) (finding, bool) {
+// checkDeadLetters looks for facts that the database refuses.
+func (s ReplicaSigns) checkDeadLetters(time.Time) (finding, bool) {
 	if s.Spool.DeadLetters == 0 {
 		return finding{}, false
 	}

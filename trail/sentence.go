@@ -51,7 +51,7 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 		text = append(text, upperFirst(c.describeStranded(stranded))+".")
 	}
 	text = append(text, whereNow(d.Placements, now), cooldownNow(d, now))
-	loops, advice := c.tellLoops(namespace, vmi, from)
+	loops, advice := c.describeLoops(namespace, vmi, from)
 	text = append(text, loops...)
 	switch a.Advice = advice; {
 	case e == nil || advice != "":
@@ -272,9 +272,9 @@ func cooldownNow(d Derived, now time.Time) string {
 	return fmt.Sprintf("The descheduler leaves it alone until %s: its cooldown is %s%s.", formatClock(held.Until), formatSpan(time.Duration(held.Effective)), held.describeCause())
 }
 
-// tellLoops returns the loops that the VM is part of and that were open since a time, and what to do about the first that is
+// describeLoops returns the loops that the VM is part of and that were open since a time, and what to do about the first that is
 // open still.
-func (c *Cluster) tellLoops(namespace, vmi string, since time.Time) (text []string, advice string) {
+func (c *Cluster) describeLoops(namespace, vmi string, since time.Time) (text []string, advice string) {
 	text = c.takenInstead(namespace, vmi, since)
 	for _, l := range c.LoopsOf(namespace, vmi) {
 		switch {

@@ -407,7 +407,7 @@ func (s *standing) describeUnobstructed() string {
 	return text
 }
 
-// describeDrains says whether a drain waits for the VM.
+// describeDrains reports whether a drain waits for the VM.
 func (s *standing) describeDrains() []string {
 	var text []string
 	for _, b := range s.Node(s.currentNode()).Blockers {

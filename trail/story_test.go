@@ -325,15 +325,15 @@ func parseObservation(t *testing.T, file, line string) tracker.Observation {
 		v := l.VMI
 		o := tracker.VMIObservation{
 			Seen: seen, Meta: meta(v.UID, v.Name, v.RV, cmp.Or(v.Created, "00:00")), Node: v.Node, Phase: cmp.Or(v.Phase, "Running"), Strategy: v.Strategy,
-			Mark: v.Mark, EvictionSource: v.Source, PhaseTimes: toldTimes(t, v.Times), Conditions: toldConditions(t, v.Conditions), State: v.State.newMigrationState(t),
+			Mark: v.Mark, EvictionSource: v.Source, PhaseTimes: parsePhaseTimes(t, v.Times), Conditions: parseConditions(t, v.Conditions), State: v.State.newMigrationState(t),
 		}
 		o.DeletionAt = momentOf(t, v.Deleted)
 		return o
 	case l.Migration != nil:
 		m := l.Migration
 		o := tracker.MigrationObservation{
-			Seen: seen, Meta: meta(m.UID, m.Name, m.RV, m.Created), VMI: m.VMI, Phase: m.Phase, PhaseTimes: toldTimes(t, m.Times),
-			Conditions: toldConditions(t, m.Conditions), State: m.State.newMigrationState(t), EvacuationNode: m.Evacuation, Evacuation: m.Evacuation != "",
+			Seen: seen, Meta: meta(m.UID, m.Name, m.RV, m.Created), VMI: m.VMI, Phase: m.Phase, PhaseTimes: parsePhaseTimes(t, m.Times),
+			Conditions: parseConditions(t, m.Conditions), State: m.State.newMigrationState(t), EvacuationNode: m.Evacuation, Evacuation: m.Evacuation != "",
 			WorkloadUpdate: m.Update, VolumeUpdate: m.Volume, Priority: m.Priority, SendTo: m.SendTo, Receive: m.Receive,
 		}
 		if o.Phase == "" && len(o.PhaseTimes) > 0 {
@@ -450,7 +450,7 @@ func momentOf(t *testing.T, text string) time.Time {
 	return day.Add(d)
 }
 
-func toldTimes(t *testing.T, in map[string]string) []trail.PhaseTime {
+func parsePhaseTimes(t *testing.T, in map[string]string) []trail.PhaseTime {
 	t.Helper()
 	var out []trail.PhaseTime
 	for phase, at := range in {
@@ -460,8 +460,8 @@ func toldTimes(t *testing.T, in map[string]string) []trail.PhaseTime {
 	return out
 }
 
-// toldConditions reads {"Type": "Status:Reason@time"}.
-func toldConditions(t *testing.T, in map[string]string) []tracker.Condition {
+// parseConditions reads {"Type": "Status:Reason@time"}.
+func parseConditions(t *testing.T, in map[string]string) []tracker.Condition {
 	t.Helper()
 	var out []tracker.Condition
 	for typ, text := range in {

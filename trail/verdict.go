@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Need says whether the source node was still to be relieved when an attempt began.
+// Need reports whether the source node was still to be relieved when an attempt began.
 type Need string
 
 // The verdicts about the need of an attempt.
@@ -124,7 +124,7 @@ func findWorstSample(all []sample) *sample {
 	return out
 }
 
-// evaluateVerdict says whether the migration was needed and what came of it.
+// evaluateVerdict reports whether the migration was needed and what came of it.
 func (m *migration) evaluateVerdict() {
 	if !m.canRelieveLoad() {
 		return
@@ -132,20 +132,20 @@ func (m *migration) evaluateVerdict() {
 	if m.evacuation != nil {
 		m.AskedBy = m.evacuation.RequesterClass
 	}
-	start := m.judgeNeed()
+	start := m.evaluateNeed()
 	if m.Outcome == OutcomeSucceeded {
-		m.judgeBenefit(start)
+		m.evaluateBenefit(start)
 	}
 }
 
-// judgeNeed says whether the source was over its threshold when the attempt began, and returns the sample to which its load after the move is compared: where it was
+// evaluateNeed reports whether the source was over its threshold when the attempt began, and returns the sample to which its load after the move is compared: where it was
 // over it the latest that says so, as what came before may be a cycle old; nil where none is known.
 //
 // A sample from before the act is cited where there is one: of a first attempt one from before the request, then one from before the attempt. What the descheduler
 // acted on is in none of these where its cycle was new: it shows that when its metrics are read the next time, and it is cited as that. What somebody else measured
 // after the attempt had begun is evidence of nothing: the move itself loads its source. The attempt was needless only where the next sample is known, and none says
 // otherwise.
-func (m *migration) judgeNeed() *sample {
+func (m *migration) evaluateNeed() *sample {
 	var before, acted, known, measured []sample // known: before and acted, in the order of their times
 	for _, s := range m.selectSamples(m.SourceNode, func(d *LoadDetail) bool { return d.Moment == MomentRequest || d.Moment == MomentAttempt }) {
 		switch {
@@ -194,9 +194,9 @@ func lastOver(all []sample, of ...LoadMoment) *sample {
 	return nil
 }
 
-// judgeBenefit says what came of a move: of the source it counts how it is when it was last looked at, of the target whether it went over
+// evaluateBenefit says what came of a move: of the source it counts how it is when it was last looked at, of the target whether it went over
 // its threshold at any time since, as the descheduler may have moved others away from there by then.
-func (m *migration) judgeBenefit(start *sample) {
+func (m *migration) evaluateBenefit(start *sample) {
 	var last *LoadDetail
 	for _, d := range m.loads {
 		m.BenefitFinal = m.BenefitFinal || d.Moment == MomentAfter && d.Final

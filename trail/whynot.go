@@ -65,7 +65,7 @@ func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
 		text = append(text, upperFirst(o.Text)+".")
 	}
 	text = append(nonEmpty([]string{s.d.describeRecentShutdown(c.Now)}), text...)
-	loops, advice := c.tellLoops(namespace, vmi, c.Now)
+	loops, advice := c.describeLoops(namespace, vmi, c.Now)
 	text = append(append(text, s.describeDrains()...), loops...)
 	a.Paragraph = fmt.Sprintf("%s/%s%s: %s", namespace, vmi, formatOnNode(a.Node), strings.Join(text, " "))
 	if o := c.findOpenOutage(a.Node); o != nil {

@@ -93,7 +93,7 @@ func writeFlags(out *strings.Builder, flags *pflag.FlagSet) {
 	})
 }
 
-// renderCode returns lines as they are, but for the indentation that help gives them.
+// renderCode returns lines as they are, but for the indentation that help adds.
 func renderCode(lines string) string {
 	indent := lines[:len(lines)-len(strings.TrimLeft(lines, " \t"))]
 	return "\n```\n" + strings.TrimPrefix(strings.ReplaceAll("\n"+lines, "\n"+indent, "\n"), "\n") + "\n```\n"

@@ -93,7 +93,7 @@ const lastDerive = 10 * time.Second
 // what is stored between the end of ctx and that of storing is derived as well: nobody would before the next start.
 func (l leader) run(ctx, storing context.Context, config *rest.Config, f leaderFlags) error {
 	if f.elect {
-		return l.takeTurns(ctx, config, f)
+		return l.competeForLease(ctx, config, f)
 	}
 	defer l.endTerm()
 	begun, err := l.leadUntilDeposed(storing)
@@ -188,8 +188,8 @@ func (l leader) catchUp(ctx context.Context, done func(subjects int)) (int, erro
 // formatProgramVersion names what derives: rows that another version derived are derived again.
 func formatProgramVersion() string { return version.Version + " " + version.GetRevision() }
 
-// takeTurns derives each time that this replica holds the lease, until ctx ends.
-func (l leader) takeTurns(ctx context.Context, config *rest.Config, f leaderFlags) error {
+// competeForLease derives each time that this replica holds the lease, until ctx ends.
+func (l leader) competeForLease(ctx context.Context, config *rest.Config, f leaderFlags) error {
 	c := rest.CopyConfig(config)
 	c.Timeout = leaseRenew / 2
 	client, err := coordination.NewForConfig(c)
@@ -203,15 +203,15 @@ func (l leader) takeTurns(ctx context.Context, config *rest.Config, f leaderFlag
 	}}
 	quiet := klog.NewContext(ctx, logr.Discard()) // we say ourselves what there is to say
 	for ctx.Err() == nil {
-		if err := l.takeTurn(quiet, lock); err != nil {
+		if err := l.holdLease(quiet, lock); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeTurn waits for the lease and derives while this replica holds it.
-func (l leader) takeTurn(ctx context.Context, lock *lease) error {
+// holdLease waits for the lease and derives while this replica holds it.
+func (l leader) holdLease(ctx context.Context, lock *lease) error {
 	ctx, giveBack := context.WithCancel(ctx)
 	defer giveBack()
 	turns, over := make(chan context.Context, 1), make(chan struct{})

@@ -97,7 +97,7 @@ func (q *inquiry) loadEnv(ctx context.Context, of map[trail.Subject][]trail.Fact
 	}
 	env := trail.NewEnv(facts)
 	env.Judge(q.thresholds)
-	return env, q.settleEnv(ctx, env, slices.Collect(maps.Keys(of)))
+	return env, q.evaluateEnv(ctx, env, slices.Collect(maps.Keys(of)))
 }
 
 // migrationsIn returns the times from the creation of the migrations of VMs, whose facts these are, in namespaces, by name, to their deletion if somebody

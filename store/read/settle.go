@@ -13,8 +13,8 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// settleEnv adds to an Env what is settled of VMs: what had ended when facts were dropped.
-func (q *inquiry) settleEnv(ctx context.Context, env *trail.Env, vms []trail.Subject) error {
+// evaluateEnv adds to an Env what is settled of VMs: what had ended when facts were dropped.
+func (q *inquiry) evaluateEnv(ctx context.Context, env *trail.Env, vms []trail.Subject) error {
 	if q.settled == nil || len(vms) == 0 {
 		return nil
 	}

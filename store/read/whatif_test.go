@@ -13,7 +13,7 @@ import (
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
-// TestWhatIfReadsWhatWasDerived compares what a replay of the database gives with one of the same history in memory: from the beginning and from the
+// TestWhatIfReadsWhatWasDerived compares what a replay of the database returns with one of the same history in memory: from the beginning and from the
 // middle on, where evacuations are under way.
 func TestWhatIfReadsWhatWasDerived(t *testing.T) {
 	t.Parallel()

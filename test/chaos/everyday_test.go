@@ -63,7 +63,7 @@ func TestEverydayLoad(t *testing.T) { //nolint:paralleltest // timed decides
 	part := func(name string, isThere bool) {
 		s.setPart(name)
 		before := e.commitLag()
-		c.tellAtRate(t, everydayRate, lasts, func() { most = max(most, e.readLoad().goroutines) })
+		c.releaseAtRate(t, everydayRate, lasts, func() { most = max(most, e.readLoad().goroutines) })
 		if isThere {
 			awaitStored(t, database, c.told)
 			now := e.commitLag().minus(before)
@@ -105,8 +105,8 @@ func TestEverydayLoad(t *testing.T) { //nolint:paralleltest // timed decides
 	require.GreaterOrEqual(t, there.five/there.all, nearlyAll)
 }
 
-// tellAtRate has so many transitions a second happen for a while, and looks at something every second.
-func (c *cluster) tellAtRate(t *testing.T, rate int, lasts time.Duration, look func()) {
+// releaseAtRate has so many transitions a second happen for a while, and looks at something every second.
+func (c *cluster) releaseAtRate(t *testing.T, rate int, lasts time.Duration, look func()) {
 	t.Helper()
 	began, told := time.Now(), c.told
 	tick := time.NewTicker(time.Second / time.Duration(rate))

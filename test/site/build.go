@@ -118,7 +118,7 @@ type pageData struct {
 
 // write writes the files of the site into a folder.
 func (s *site) write(dir string) error {
-	page, err := template.New("page.html").Funcs(template.FuncMap{"breakable": breakable}).ParseFS(looks, "page.html")
+	page, err := template.New("page.html").Funcs(template.FuncMap{"breakable": insertBreaks}).ParseFS(looks, "page.html")
 	if err != nil {
 		return fmt.Errorf("parse template: %w", err)
 	}
@@ -164,8 +164,8 @@ func (s *site) write(dir string) error {
 // innerCapital finds where a name such as EvictrailStoreDown may be broken.
 var innerCapital = regexp.MustCompile(`([a-z])([A-Z])`)
 
-// breakable returns a title that may go on in the next line within a name.
-func breakable(title string) template.HTML {
+// insertBreaks returns a title that may go on in the next line within a name.
+func insertBreaks(title string) template.HTML {
 	return template.HTML(innerCapital.ReplaceAllString(html.EscapeString(title), "$1<wbr>$2")) //nolint:gosec // it is escaped, and no entity has capitals inside
 }
 

@@ -16,14 +16,14 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(*out); err != nil {
+	if err := buildSite(*out); err != nil {
 		fmt.Fprintln(os.Stderr, "site:", err)
 		os.Exit(1)
 	}
 }
 
-// run builds the site of the work tree into a folder. Files that are there and do not belong to the site stay.
-func run(out string) error {
+// buildSite builds the site of the work tree into a folder. Files that are there and do not belong to the site stay.
+func buildSite(out string) error {
 	commands, err := readCommands()
 	if err != nil {
 		return err

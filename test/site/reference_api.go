@@ -71,7 +71,7 @@ func renderAPI(files fs.FS) (string, error) {
 	_, _ = fmt.Fprintf(&out, "# HTTP API\n\n%s\n\nAn evictrail that serves has this page at `/docs`, with examples, and the OpenAPI document at `/api/v1/openapi.yaml`.\n", escapeMarkdown(d.Info.Description))
 	errors := map[string]string{}
 	for _, tag := range d.Tags {
-		_, _ = fmt.Fprintf(&out, "\n## %s\n\n%s\n", capitalize(tag.Name), escapeMarkdown(tag.Description))
+		_, _ = fmt.Fprintf(&out, "\n## %s\n\n%s\n", capitalizeFirst(tag.Name), escapeMarkdown(tag.Description))
 		for _, path := range sortedKeys(d.Paths) {
 			for _, method := range sortedKeys(d.Paths[path]) {
 				if o := d.Paths[path][method]; slices.Contains(o.Tags, tag.Name) {
@@ -82,13 +82,13 @@ func renderAPI(files fs.FS) (string, error) {
 		}
 	}
 	out.WriteString("\n## Errors\n")
-	writeTable(&out, []string{"Status", "Meaning"}, describe(errors))
+	writeTable(&out, []string{"Status", "Meaning"}, describeSchema(errors))
 	out.WriteString("\n## Headers\n")
 	headers := map[string]string{}
 	for name, h := range d.Components.Headers {
 		headers["`"+name+"`"] = h.Description
 	}
-	writeTable(&out, []string{"Header", "Meaning"}, describe(headers))
+	writeTable(&out, []string{"Header", "Meaning"}, describeSchema(headers))
 	out.WriteString("\n## Schemas\n")
 	for _, name := range sortedKeys(d.Components.Schemas) {
 		writeSchema(&out, name, d.Components.Schemas[name])
@@ -112,7 +112,7 @@ func (o operation) write(out *strings.Builder, errors map[string]string) {
 	}
 	writeTable(out, []string{"Parameter", "Values", "Meaning"}, rows)
 	if len(o.RequestBody.Content) > 0 {
-		_, _ = fmt.Fprintf(out, "\nBody (%s): %s\n", codes(sortedKeys(o.RequestBody.Content)), escapeMarkdown(o.RequestBody.Description))
+		_, _ = fmt.Fprintf(out, "\nBody (%s): %s\n", formatCodes(sortedKeys(o.RequestBody.Content)), escapeMarkdown(o.RequestBody.Description))
 	}
 	rows = nil
 	var failures []string
@@ -128,7 +128,7 @@ func (o operation) write(out *strings.Builder, errors map[string]string) {
 		}
 		meaning := escapeMarkdown(r.Description)
 		if len(r.Headers) > 0 {
-			meaning += " Headers: " + codes(sortedKeys(r.Headers)) + "."
+			meaning += " Headers: " + formatCodes(sortedKeys(r.Headers)) + "."
 		}
 		rows = append(rows, []string{status, strings.Join(bodies, "; "), meaning})
 	}
@@ -189,8 +189,8 @@ func (s schema) describe() string {
 	return strings.ReplaceAll(out, "|", `\|`)
 }
 
-// describe returns rows of names with their descriptions, sorted.
-func describe(meanings map[string]string) [][]string {
+// describeSchema returns rows of names with their descriptions, sorted.
+func describeSchema(meanings map[string]string) [][]string {
 	var rows [][]string
 	for _, name := range sortedKeys(meanings) {
 		rows = append(rows, []string{name, escapeMarkdown(meanings[name])})
@@ -198,11 +198,11 @@ func describe(meanings map[string]string) [][]string {
 	return rows
 }
 
-func codes(names []string) string {
+func formatCodes(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
 	return "`" + strings.Join(names, "`, `") + "`"
 }
 
-func capitalize(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+func capitalizeFirst(word string) string { return strings.ToUpper(word[:1]) + word[1:] }

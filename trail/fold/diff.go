@@ -65,7 +65,7 @@ func compareTable[R trail.Row](d *difference, t *table[R], w *Window, next *trai
 		before[t.key(&olds[i])] = &olds[i]
 	}
 	rows := make([]R, 0, len(news))
-	var changed []trail.Told[R]
+	var changed []trail.RowChange[R]
 	for i := range news {
 		r := &news[i]
 		key := t.key(r)
@@ -89,7 +89,7 @@ func compareTable[R trail.Row](d *difference, t *table[R], w *Window, next *trai
 		if known && digest == w.sums[t.name][key] {
 			continue
 		}
-		change := trail.Told[R]{ID: key, Row: *r}
+		change := trail.RowChange[R]{ID: key, Row: *r}
 		if known {
 			change.Change = trail.ChangeOther
 			change.Was, change.Judged = t.describeEnd(was)
@@ -134,7 +134,7 @@ func compareTable[R trail.Row](d *difference, t *table[R], w *Window, next *trai
 }
 
 // linkRenamed ties rows that came to those that went, in a table whose rows may get another key, and adds those that are gone.
-func (t *table[R]) linkRenamed(changed []trail.Told[R], gone []*R) []trail.Told[R] {
+func (t *table[R]) linkRenamed(changed []trail.RowChange[R], gone []*R) []trail.RowChange[R] {
 	for i := range changed {
 		if c := &changed[i]; t.renamed && c.Change == trail.ChangeNew && len(gone) > 0 {
 			c.Instead = t.key(gone[0])
@@ -143,7 +143,7 @@ func (t *table[R]) linkRenamed(changed []trail.Told[R], gone []*R) []trail.Told[
 		}
 	}
 	for _, was := range gone {
-		changed = append(changed, trail.Told[R]{ID: t.key(was), Change: trail.ChangeGone})
+		changed = append(changed, trail.RowChange[R]{ID: t.key(was), Change: trail.ChangeGone})
 	}
 	return changed
 }

@@ -18,7 +18,7 @@ type table[R trail.Row] struct {
 	outcome func(*R) string                    // how it ended; empty while it goes on. Nil: rows of this table have no outcome
 	judged  func(*R) bool                      // what came of it is final. Nil: nothing is
 	renamed bool                               // the same may get another key later: a request that the audit log names was only known by its mark
-	changes func(*trail.News) *[]trail.Told[R] // nil: changes of this table are not counted
+	changes func(*trail.News) *[]trail.RowChange[R] // nil: changes of this table are not counted
 	rows    func(*trail.Derived) *[]R
 }
 
@@ -28,7 +28,7 @@ var (
 		key:     func(r *trail.EvictionRequest) string { return r.ID.String() },
 		begun:   func(r *trail.EvictionRequest) time.Time { return r.RequestedAt },
 		renamed: true,
-		changes: func(n *trail.News) *[]trail.Told[trail.EvictionRequest] { return &n.Requests },
+		changes: func(n *trail.News) *[]trail.RowChange[trail.EvictionRequest] { return &n.Requests },
 		rows:    func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests },
 	}
 	evacuationTable = table[trail.Evacuation]{
@@ -38,7 +38,7 @@ var (
 		outcome: func(e *trail.Evacuation) string { return string(e.Outcome) },
 		judged:  func(e *trail.Evacuation) bool { return e.ObjectiveMet != nil },
 		renamed: true,
-		changes: func(n *trail.News) *[]trail.Told[trail.Evacuation] { return &n.Evacuations },
+		changes: func(n *trail.News) *[]trail.RowChange[trail.Evacuation] { return &n.Evacuations },
 		rows:    func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations },
 	}
 	migrationTable = table[trail.Migration]{
@@ -47,7 +47,7 @@ var (
 		begun:   func(m *trail.Migration) time.Time { return m.CreatedAt },
 		outcome: func(m *trail.Migration) string { return string(m.Outcome) },
 		judged:  func(m *trail.Migration) bool { return m.BenefitFinal },
-		changes: func(n *trail.News) *[]trail.Told[trail.Migration] { return &n.Migrations },
+		changes: func(n *trail.News) *[]trail.RowChange[trail.Migration] { return &n.Migrations },
 		rows:    func(d *trail.Derived) *[]trail.Migration { return &d.Migrations },
 	}
 	placementTable = table[trail.Placement]{
@@ -55,14 +55,14 @@ var (
 		key:     func(p *trail.Placement) string { return p.ID.String() },
 		begun:   func(p *trail.Placement) time.Time { return p.FromAt },
 		outcome: func(p *trail.Placement) string { return string(p.EndedBy) },
-		changes: func(n *trail.News) *[]trail.Told[trail.Placement] { return &n.Placements },
+		changes: func(n *trail.News) *[]trail.RowChange[trail.Placement] { return &n.Placements },
 		rows:    func(d *trail.Derived) *[]trail.Placement { return &d.Placements },
 	}
 	decisionTable = table[trail.Decision]{
 		name:    "cooldown_decisions",
 		key:     func(x *trail.Decision) string { return x.ID.String() },
 		begun:   func(x *trail.Decision) time.Time { return x.DecidedAt },
-		changes: func(n *trail.News) *[]trail.Told[trail.Decision] { return &n.Decisions },
+		changes: func(n *trail.News) *[]trail.RowChange[trail.Decision] { return &n.Decisions },
 		rows:    func(d *trail.Derived) *[]trail.Decision { return &d.Decisions },
 	}
 	loopTable = table[trail.Loop]{
@@ -70,7 +70,7 @@ var (
 		key:     func(l *trail.Loop) string { return l.ID.String() },
 		begun:   func(l *trail.Loop) time.Time { return l.OpenedAt },
 		outcome: func(l *trail.Loop) string { return string(l.ClosedBy) },
-		changes: func(n *trail.News) *[]trail.Told[trail.Loop] { return &n.Loops },
+		changes: func(n *trail.News) *[]trail.RowChange[trail.Loop] { return &n.Loops },
 		rows:    func(d *trail.Derived) *[]trail.Loop { return &d.Loops },
 	}
 	drainTable = table[trail.Drain]{

@@ -108,7 +108,7 @@ type Result struct {
 	StaysHot        int                    `json:"stays_hot"`        // of these: whose node the descheduler went on to relieve
 	VMsStaying      int                    `json:"vms_staying"`      // how many VMs that are
 	LoopsAvoided    map[trail.LoopKind]int `json:"loops_avoided"`    // by kind
-	Unknown         []Unknown              `json:"unknown"`          // what the history cannot tell, the most frequent first
+	Unknown         []Unknown              `json:"unknown"`          // what the history does not show, the most frequent first
 	Changes         []Change               `json:"changes"`          // the first of them, in the order of their times
 	ChangesMore     int                    `json:"changes_more"`     // that are only counted
 }

@@ -14,7 +14,7 @@ type History struct {
 	Thresholds trail.Thresholds // of loops
 	Since      time.Time        // inclusive; what is before is as it was
 	Until      time.Time        // exclusive
-	// Reports says whether what concerns a VM and a node is reported and counted; nil: everything is.
+	// Reports reports whether what concerns a VM and a node is reported and counted; nil: everything is.
 	Tells func(namespace, node string) bool
 }
 

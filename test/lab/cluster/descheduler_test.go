@@ -17,7 +17,7 @@ import (
 // TestDescheduler has the descheduler evict from the node that its metric shows to be full, in the background.
 func TestDescheduler(t *testing.T) {
 	ctx := t.Context()
-	c := start(t)
+	c := startCluster(t)
 	for _, vm := range []struct {
 		name, node string
 		script     nodesim.Script
@@ -40,7 +40,7 @@ func TestDescheduler(t *testing.T) {
 			if err != nil {
 				return false, err
 			}
-			if text(vmi, "status", "evacuationNodeName") == "worker-1" {
+			if readText(vmi, "status", "evacuationNodeName") == "worker-1" {
 				t.Logf("%s is marked, by %q", name, vmi.GetAnnotations()["kubevirt.io/eviction-source"])
 				return true, nil
 			}

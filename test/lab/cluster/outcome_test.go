@@ -18,7 +18,7 @@ import (
 // TestOutcomes has migrations end in each way that a Script knows, and sees what virt-controller makes of it.
 func TestOutcomes(t *testing.T) {
 	ctx := t.Context()
-	c := start(t, func(o *cluster.Options) {
+	c := startCluster(t, func(o *cluster.Options) {
 		o.Migrations = map[string]any{"parallelMigrationsPerCluster": int64(20), "parallelOutboundMigrationsPerNode": int64(20)}
 	})
 	scripts := map[string]nodesim.Script{
@@ -43,7 +43,7 @@ func TestOutcomes(t *testing.T) {
 	for name := range scripts {
 		require.NoError(t, c.Await(ctx, name+" runs", func(ctx context.Context) (bool, error) {
 			vmi, err := c.VMI(ctx, namespace, name)
-			if err != nil || text(vmi, "status", "phase") != "Running" || cluster.Condition(vmi, "Ready") != "True" {
+			if err != nil || readText(vmi, "status", "phase") != "Running" || cluster.Condition(vmi, "Ready") != "True" {
 				return false, nil
 			}
 			uid[name] = string(vmi.GetUID())
@@ -60,7 +60,7 @@ func TestOutcomes(t *testing.T) {
 	awaitRestart(ctx, t, c, "none-1", uid["none-1"])
 
 	for _, name := range []string{"crash-1", "stall-1", "abort-1", "lose-1", "never-1", "prep-1"} {
-		evict(ctx, t, c, name)
+		evictVM(ctx, t, c, name)
 	}
 	awaitMigrations(ctx, t, c, "never-1", "Scheduling", 1)
 	awaitMigrations(ctx, t, c, "prep-1", "PreparingTarget", 1)
@@ -68,8 +68,8 @@ func TestOutcomes(t *testing.T) {
 	awaitMigrations(ctx, t, c, "stall-1", "Failed", 1)
 	require.NoError(t, c.Await(ctx, "the migration of stall-1 has its reason", func(ctx context.Context) (bool, error) {
 		all, err := c.MigrationsOf(ctx, namespace, "stall-1")
-		return err == nil && text(&all[0], "status", "migrationState", "failureReason") == "Live migration stuck for 4 seconds and has been aborted" ||
-			text(&all[0], "status", "migrationState", "failureReason") == "Live migration stuck for 3 seconds and has been aborted", err
+		return err == nil && readText(&all[0], "status", "migrationState", "failureReason") == "Live migration stuck for 4 seconds and has been aborted" ||
+			readText(&all[0], "status", "migrationState", "failureReason") == "Live migration stuck for 3 seconds and has been aborted", err
 	}))
 	awaitRestart(ctx, t, c, "lose-1", uid["lose-1"])
 
@@ -105,6 +105,6 @@ func awaitRestart(ctx context.Context, t *testing.T, c *cluster.Cluster, name, o
 	t.Helper()
 	require.NoError(t, c.Await(ctx, name+" runs again", func(ctx context.Context) (bool, error) {
 		vmi, err := c.VMI(ctx, namespace, name)
-		return err == nil && string(vmi.GetUID()) != old && text(vmi, "status", "phase") == "Running", nil
+		return err == nil && string(vmi.GetUID()) != old && readText(vmi, "status", "phase") == "Running", nil
 	}))
 }

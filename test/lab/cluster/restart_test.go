@@ -14,7 +14,7 @@ import (
 // TestRestarts kills the API server and virt-controller: evictions go on afterwards.
 func TestRestarts(t *testing.T) {
 	ctx := t.Context()
-	c := start(t)
+	c := startCluster(t)
 	for _, name := range []string{"calm-1", "calm-2"} {
 		require.NoError(t, c.CreateVM(ctx, cluster.VM{Namespace: namespace, Name: name}))
 		awaitRunning(ctx, t, c, name)

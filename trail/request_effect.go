@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// tellRequests returns the requests on the pods of one VM and what each did: which mark it left, which evacuation it met,
+// joinRequestEffects returns the requests on the pods of one VM and what each did: which mark it left, which evacuation it met,
 // whether it shut the VM down. Marks that no request explains give one of their own.
-func tellRequests(pods map[string]*launcher, lives []*life, env *Env) []*request {
+func joinRequestEffects(pods map[string]*launcher, lives []*life, env *Env) []*request {
 	var requests []*request
 	for _, p := range pods {
 		requests = append(requests, requestsOf(env.findPodRequests(p.podSubject()), env)...)

@@ -1,0 +1,124 @@
+package words
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// oneWord are the unexported functions whose name may be one word: Go gives them their names.
+var oneWord = map[string]bool{"main": true, "init": true}
+
+// mostOneWord is the share of functions and methods whose name may be one lower-case word, in percent.
+const mostOneWord = 12
+
+// houseWords are words that nobody outside of this project uses so, with what is written instead. Comments have none of them.
+var houseWords = []struct {
+	is      *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`(?i)\b(tells?|told|telling)\b`), "reports, records, shows, says; notified, asked (of people)"},
+	{regexp.MustCompile(`(?i)\b(gives|gave|given back)\b`), "returns, has, writes, grants"},
+	{regexp.MustCompile(`(?i)\b(anew|afresh)\b`), "again, rebuilt, rederived"},
+	{regexp.MustCompile(`(?i)\bsays whether\b`), "reports whether"},
+}
+
+// goFiles returns the parsed Go files of the repository, generated ones aside.
+func goFiles(t *testing.T) (*token.FileSet, []*ast.File) {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	positions := token.NewFileSet()
+	var files []*ast.File
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "testdata" || d.Name() == "node_modules" || d.Name() == "words"):
+			return fs.SkipDir
+		case d.IsDir() || filepath.Ext(path) != ".go":
+			return nil
+		}
+		f, err := parser.ParseFile(positions, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err == nil && !ast.IsGenerated(f) {
+			files = append(files, f)
+		}
+		return err
+	}))
+	require.NotEmpty(t, files)
+	return positions, files
+}
+
+// isOneWord reports whether a name is one lower-case word.
+func isOneWord(name string) bool { return name == strings.ToLower(name) }
+
+// TestFunctionsAreNamedByVerbAndNoun lets methods of small types alone have names of one word, where the type says the rest.
+func TestFunctionsAreNamedByVerbAndNoun(t *testing.T) {
+	t.Parallel()
+	positions, files := goFiles(t)
+	all, short := 0, 0
+	for _, f := range files {
+		for _, d := range f.Decls {
+			fn, is := d.(*ast.FuncDecl)
+			if !is {
+				continue
+			}
+			all++
+			if !isOneWord(fn.Name.Name) || oneWord[fn.Name.Name] {
+				continue
+			}
+			short++
+			if fn.Recv == nil {
+				t.Errorf("%s: func %s: name it by a verb and a noun", positions.Position(fn.Pos()), fn.Name.Name)
+			}
+		}
+	}
+	t.Logf("%d of %d functions and methods have a name of one word", short, all)
+	require.LessOrEqual(t, 100*short, mostOneWord*all)
+}
+
+// TestCommentsHaveNoHouseWords finds words in comments that a stranger would have to learn.
+func TestCommentsHaveNoHouseWords(t *testing.T) {
+	t.Parallel()
+	positions, files := goFiles(t)
+	for _, f := range files {
+		for _, group := range f.Comments {
+			for _, c := range group.List {
+				for _, problem := range findHouseWords(c.Text) {
+					t.Errorf("%s: %s", positions.Position(c.Pos()), problem)
+				}
+			}
+		}
+	}
+}
+
+// findHouseWords returns what is wrong with the words of a comment.
+func findHouseWords(comment string) []string {
+	var problems []string
+	if strings.HasPrefix(comment, "//nolint") || strings.HasPrefix(comment, "//go:") {
+		return nil
+	}
+	comment = strings.NewReplacer("gives up", "", "gave up", "").Replace(comment)
+	for _, w := range houseWords {
+		if found := w.is.FindString(comment); found != "" {
+			problems = append(problems, fmt.Sprintf("%q: write %s", found, w.instead))
+		}
+	}
+	return problems
+}
+
+func TestHouseWordsAreFound(t *testing.T) {
+	t.Parallel()
+	require.Len(t, findHouseWords("// isOpen tells whether it gives them, anew"), 3)
+	require.Empty(t, findHouseWords("// isOpen reports whether it gives up"))
+	require.True(t, isOneWord("take"))
+	require.False(t, isOneWord("takeOne"))
+}
