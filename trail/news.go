@@ -40,7 +40,9 @@ const (
 func (t RowChange[R]) Began() bool { return t.Change == ChangeNew && t.Instead == "" }
 
 // Ended reports whether the row has an end that it had not before.
-func (t RowChange[R]) Ended(how string) bool { return t.Change != ChangeGone && t.Was == "" && how != "" }
+func (t RowChange[R]) Ended(how string) bool {
+	return t.Change != ChangeGone && t.Was == "" && how != ""
+}
 
 // Add takes in what came after.
 func (n *News) Add(more News) {

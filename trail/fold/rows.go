@@ -15,9 +15,9 @@ type table[R trail.Row] struct {
 	key   func(*R) string
 	begun func(*R) time.Time
 
-	outcome func(*R) string                    // how it ended; empty while it goes on. Nil: rows of this table have no outcome
-	judged  func(*R) bool                      // what came of it is final. Nil: nothing is
-	renamed bool                               // the same may get another key later: a request that the audit log names was only known by its mark
+	outcome func(*R) string                         // how it ended; empty while it goes on. Nil: rows of this table have no outcome
+	judged  func(*R) bool                           // what came of it is final. Nil: nothing is
+	renamed bool                                    // the same may get another key later: a request that the audit log names was only known by its mark
 	changes func(*trail.News) *[]trail.RowChange[R] // nil: changes of this table are not counted
 	rows    func(*trail.Derived) *[]R
 }
