@@ -24,7 +24,7 @@ func TestWhatIf(t *testing.T) {
 			b.awaitPageChange(func() { b.pressKeys("give-up-after=1..5\r") })
 			require.True(t, evaluateJS[bool](b, `document.querySelector("input[value=try-once]").checked`), "the form keeps what was asked")
 			require.Contains(t, b.elementText("main"), "KubeVirt would have given up moving demo/vm-d away from worker-1")
-			require.Contains(t, b.elementText("main"), "Loops avoided: 1 dual retry.")
+			require.Contains(t, b.elementText("main"), "Loops avoided: 1 dual retry loop.")
 			require.Contains(t, b.elementText("main"), "What is taken for granted")
 			require.Equal(t, 10, evaluateJS[int](b, `document.querySelectorAll(".curve circle").length`))
 			require.Equal(t, 6, evaluateJS[int](b, `document.querySelectorAll("main tbody tr").length`))
