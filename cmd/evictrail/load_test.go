@@ -72,7 +72,7 @@ func TestPlayWithoutPrometheus(t *testing.T) {
 			code, _, errOut := runCommand(t, "play", recordingDir("a-descheduler-eviction-success"), "--database-url", url, "--prometheus-url", prometheus)
 			require.Zero(t, code, errOut)
 			require.Equal(t, 1, strings.Count(errOut, "node load not read"), errOut)
-			require.Equal(t, []struct{ Source string }{{"descheduler -"}, {"prometheus unanswered"}}, queryRows[struct{ Told string }](t, url,
+			require.Equal(t, []struct{ Source string }{{"descheduler -"}, {"prometheus unanswered"}}, queryRows[struct{ Source string }](t, url,
 				"SELECT DISTINCT origin || ' ' || CASE origin WHEN 'prometheus' THEN reason ELSE '-' END AS source FROM evictrail_v1.node_context ORDER BY 1"))
 			require.Equal(t, []struct{ Benefit string }{{"helped"}, {"helped"}}, queryRows[struct{ Benefit string }](t, url, "SELECT benefit FROM evictrail_v1.migrations"))
 		})
