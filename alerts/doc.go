@@ -2,6 +2,10 @@
 // an address or two (Options), out come groups of rules (Groups), YAML of them (PrometheusRule, RulesFile) and inhibition
 // rules (InhibitRules). It makes no requests and runs nothing; "evictrail generate alerts" prints what it returns.
 //
+//	groups := alerts.Groups(alerts.DefaultOptions())
+//	err := alerts.Lint(groups)            // nil: every alert has what it must have
+//	text, err := alerts.RulesFile(groups) // YAML for Prometheus
+//
 // One file for each group, named by its noun: read loops.go first, then promql.go for how expressions are put together and
 // lint.go for what every alert must have. Names of metrics come from package metrics, values of labels from package trail.
 // Each alert has a page in docs/runbooks and cases in testdata, where it fires and where it does not; test/prometheus runs

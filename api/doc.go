@@ -2,6 +2,10 @@
 // it, audit events and admission reviews. What it needs of the rest it takes as functions and interfaces, so that it imports
 // neither the store nor the collector.
 //
+//	s := api.Server{Readers: api.ForAll(reader)} // reader is a *read.Reader, for example
+//	err := http.Serve(listener, s.Handler())
+//	// GET /api/v1/vms/shop/db-1/why answers what reader.Why returns
+//
 // Read server.go and route.go for what is served, then one file for each noun. One table of parameters (query.go, why.go, names.go) is
 // read by the server, written by its client (package client) and described in openapi.yaml (document.go, schema.go, words.go); /docs
 // shows the same (docs.go). read.go has the bounds, access.go says who may send, problem.go how errors look.

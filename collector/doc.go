@@ -1,6 +1,9 @@
 // Package collector sees a cluster: the Kubernetes API (list and watch), audit events, admission reviews and the metrics of
 // the descheduler go in, facts go out to a Sink.
 //
+//	c, err := collector.New(collector.Config{REST: config, Tracker: tracker.New("prod"), Sink: sink, Log: log, Metrics: metrics.New(registry), Clock: utcNow})
+//	err = c.Run(ctx) // sink.Append gets the facts, until ctx ends
+//
 // Each watched resource has a client-go Reflector over slim types of our own: a few fields are decoded straight into
 // a tracker.Observation, the rest of the object is never kept. The Reflector's store is not a cache but the collector
 // itself, so every notification is taken in order and a relist is seen as what it is. What must be remembered of an

@@ -2,6 +2,10 @@
 // ConfigMaps for Grafana's sidecar, as resources of the Grafana operator, and the table of docs/dashboards.md. It asks
 // nobody and runs nothing: panels hold queries, which Grafana sends to Prometheus and to Postgres.
 //
+//	for _, d := range dashboards.All() {
+//		text, err := d.JSON() // for Grafana's import
+//	}
+//
 // There is one file per dashboard; a function holds one panel with its title, description, unit and queries. What panels
 // have in common is in panel.go, the colours are in colour.go, the labels of values in label.go, the query type of Postgres, which the SDK lacks, in
 // postgres.go, variables in variable.go, annotations in annotation.go. "evictrail generate dashboards" writes the files,

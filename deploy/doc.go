@@ -2,6 +2,10 @@
 // makes, where it sends them, and the two admission objects that only look. In go the names and the address under which
 // evictrail is reached (Options), out comes YAML. It asks nobody and runs nothing.
 //
+//	o := deploy.DefaultOptions()
+//	o.URL = "https://evictrail.example"
+//	text, err := deploy.YAML(deploy.AuditPolicy, o) // a file for --audit-policy-file
+//
 // The files under manifests/ are the manifests themselves, with a few places to fill in: read those first. Which flags
 // and commands put them to use is described in docs/audit.md; that they mean what they say is tested with the API server's
 // own code in test/manifests.

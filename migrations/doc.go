@@ -1,5 +1,9 @@
 // Package migrations holds the schema of evictrail's database, and what brings a database of an older schema to it:
 //
+//	for _, script := range migrations.Update(38) { // of a database whose schema has version 38, in order
+//		_, err := tx.Exec(ctx, script.SQL)
+//	}
+//
 //	schema/      tables with their indexes, as they are: what an empty database gets
 //	functions/   functions, one file each, written as CREATE OR REPLACE
 //	views/       the views that readers see, one file each, written as CREATE OR REPLACE

@@ -55,14 +55,14 @@ func TestDerivedAsOfAllFacts(t *testing.T) {
 				case 4:
 					_, _, err := leader.CatchUp(t.Context(), nil)
 					require.NoError(t, err)
-					storetest.Take(t, s, facts)
+					storetest.Record(t, s, facts)
 				case 5: // another replica leads
 					_, err := leader.Append(t.Context(), facts)
 					require.NoError(t, err)
 					leader, follower = follower, leader
 					require.NoError(t, leader.Lead(t.Context(), "this", storetest.Brief))
 				default:
-					storetest.Take(t, s, facts)
+					storetest.Record(t, s, facts)
 				}
 				if i%25 == 24 || i == len(all)-1 {
 					_, _, err := leader.CatchUp(t.Context(), nil)
@@ -97,7 +97,7 @@ func TestWhatWasOverStaysAsItIsTold(t *testing.T) {
 	see := func(minute int, o func(tracker.Seen, func(uid, name string) tracker.Meta) tracker.Observation) {
 		t.Helper()
 		at = tracker.Seen{At: start.Add(time.Duration(minute) * time.Minute)}
-		storetest.Take(t, s, tr.Observe(o(at, func(uid, name string) tracker.Meta {
+		storetest.Record(t, s, tr.Observe(o(at, func(uid, name string) tracker.Meta {
 			rv++
 			return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(rv), CreatedAt: start}
 		})))
@@ -152,16 +152,16 @@ func TestWhatWentOnAcrossIsSent(t *testing.T) {
 	}
 	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
 	vmi := func(at int, mark string) {
-		storetest.Take(t, s, tr.Observe(tracker.VMIObservation{Seen: tracker.Seen{At: minute(at)}, Meta: meta("v1", "db"), Node: "n1", Phase: "Running", Strategy: trail.StrategyExternal, Mark: mark}))
+		storetest.Record(t, s, tr.Observe(tracker.VMIObservation{Seen: tracker.Seen{At: minute(at)}, Meta: meta("v1", "db"), Node: "n1", Phase: "Running", Strategy: trail.StrategyExternal, Mark: mark}))
 	}
 	asked := func(at int, user string) {
-		storetest.Take(t, s, tr.Observe(tracker.RequestObservation{
+		storetest.Record(t, s, tr.Observe(tracker.RequestObservation{
 			Seen: tracker.Seen{At: minute(at)}, Source: trail.SourceAudit, ID: user, Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop", Name: "virt-launcher-db",
 			AskedAt: minute(at), Detail: trail.RequestDetail{User: user, AnsweredAt: minute(at), Code: 403, Message: "forbidden"},
 		}))
 	}
 	vmi(0, "")
-	storetest.Take(t, s, tr.Observe(tracker.PodObservation{Seen: tracker.Seen{At: minute(0)}, Meta: meta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "v1", Node: "n1", Phase: "Running"}))
+	storetest.Record(t, s, tr.Observe(tracker.PodObservation{Seen: tracker.Seen{At: minute(0)}, Meta: meta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "v1", Node: "n1", Phase: "Running"}))
 	asked(10, "alice")
 	asked(100, "bob")
 	for user, until := range map[string]int{"alice": 120, "bob": 230} {

@@ -1,5 +1,10 @@
 // Package store keeps facts, and what is derived of them, in Postgres. Its rooms:
 //
+//	s, err := store.Open(ctx, url, "")
+//	_, err = s.Append(ctx, "prod", facts)     // records them, and marks their subjects as dirty
+//	_, _, err = s.DeriveDue(ctx, "prod", now) // derives the rows of these, as a tool does
+//	answer, err := s.Why(ctx, trail.Question{Cluster: "prod", Of: trail.VMISubject("shop", "db-1")})
+//
 //	what was seen                    a tick, or a tool            a question     an hour is over
 //	      |                                 |                         |                |
 //	   spool/  on disk first             lease  leader.go,            |                |

@@ -15,6 +15,8 @@ import (
 // TestT11Months lives through fourteen boundaries of months, hour by hour, on clocks of places where the time of day is moved. Facts come at every
 // one of these times, from both sides of the boundary. Making a partition is denied once for an hour, and once from a month until three days before it is
 // needed: no fact gets into the default partition, and the alert would fire for the latter seven days ahead, and for nothing else.
+//
+// T11 of the chaos matrix (docs/chaos.md): boundaries of months, and a partition that cannot be made.
 func TestT11Months(t *testing.T) {
 	t.Parallel()
 	const (

@@ -1,5 +1,9 @@
 // Package trail is the domain of evictrail: facts go in, what ties them together and answers in words come out.
 //
+//	c := trail.DeriveAll(facts, trail.DefaultThresholds(), now)
+//	c.VM("shop", "db-1").Evacuations     // rows: when it was marked, how often a migration was tried, how that ended
+//	c.Why("shop", "db-1").Paragraph      // the same in words
+//
 // The way of a fact is one line, of which the first step has a package of its own (trail/tracker):
 //
 //	Observation  --tracker.Tracker.Observe-->  Fact  --Derive-->  Derived

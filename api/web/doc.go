@@ -1,6 +1,9 @@
 // Package web is the web page: the story of a VM, a node, a loop and a cluster at a glance, as HTML that is made here and
 // reads without JavaScript.
 //
+//	site := &web.Site{Readers: web.ForAll(reader)}
+//	site.Route(router) // "/", "/whatif" and the other pages on a *mux.Router
+//
 // A page asks its Reader once or twice, lays what comes out on lanes (chart.go, lanes.go), and renders a template. What it says in
 // words are the sentences of package trail, so that command line, API and page say the same. Nothing is kept between two requests.
 // Each page has a file of its own: front.go, vm.go, node.go, loop.go, facts.go, search.go.

@@ -1,6 +1,10 @@
 // Package embedded runs a real PostgreSQL server for one machine: a parent directory goes in, a URL comes out. The
 // server is a child process made from the binaries that are installed here; nothing is downloaded.
 //
+//	server, err := embedded.Keep(ctx, embedded.Options{Dir: embedded.DefaultDir()})
+//	defer server.Stop(ctx)
+//	s, err := store.Open(ctx, server.URL("evictrail"), "")
+//
 // What lies in the parent directory:
 //
 //	.lock       held by the one evictrail that uses the directory; the kernel lets go of it when that process ends

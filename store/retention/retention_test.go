@@ -66,7 +66,7 @@ func TestNothingToldChanges(t *testing.T) {
 			n += r.IntN((len(facts) - n) / 2)
 			for _, s := range []*store.Store{whole, dropped} {
 				for i := 0; i < n; i += 200 {
-					storetest.Take(t, s, facts[i:min(i+200, n)])
+					storetest.Record(t, s, facts[i:min(i+200, n)])
 				}
 			}
 			all := storetest.CountRows(t, dropped, "SELECT count(*) FROM evictrail.events WHERE occurred_at < $1", storetest.March)
@@ -85,8 +85,8 @@ func TestNothingToldChanges(t *testing.T) {
 			storetest.CompareAnswersBy(t, dropped, facts[:n], facts[n-1].ObservedAt, storetest.Brief, storetest.March)
 			for i := n; i < len(facts); i += 200 {
 				some := facts[i:min(i+200, len(facts))]
-				storetest.Take(t, whole, some)
-				storetest.Take(t, dropped, some)
+				storetest.Record(t, whole, some)
+				storetest.Record(t, dropped, some)
 				same("after facts up to " + some[len(some)-1].ObservedAt.String())
 			}
 			for _, s := range []*store.Store{whole, dropped} {
@@ -149,7 +149,7 @@ func TestDroppingIsGoneOnWith(t *testing.T) {
 	s, err := store.Open(t.Context(), from, "")
 	require.NoError(t, err)
 	require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
-	storetest.Take(t, s, all)
+	storetest.Record(t, s, all)
 	require.NoError(t, s.Alive(t.Context(), "c1", end))
 	rows := storetest.DerivedRows(t, s)
 	s.Close()
@@ -214,7 +214,7 @@ func TestMonthsAreDroppedOneAfterTheOther(t *testing.T) {
 		at := begin.AddDate(0, 0, day)
 		if at.Day() == 1 {
 			times := []time.Time{at.Add(-time.Microsecond), at, at.Add(time.Hour), at.Add(2 * time.Hour)}
-			storetest.Take(t, s, observeCordons(tr, "n1", &rv, times...))
+			storetest.Record(t, s, observeCordons(tr, "n1", &rv, times...))
 			seen = append(seen, times...)
 		}
 		did, err := retention.Retain(t.Context(), s.DB, retention.Policy{Facts: 90 * 24 * time.Hour, Rows: 200 * 24 * time.Hour}, at.In(zone))
@@ -246,7 +246,7 @@ func TestLateFactsAreKept(t *testing.T) {
 	all, _ := acrossMarch(4, 0.6)
 	s := storetest.New(t)
 	require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
-	storetest.Take(t, s, all)
+	storetest.Record(t, s, all)
 	_, err := retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
 	require.NoError(t, err)
 	before := storetest.DerivedRows(t, s)
@@ -279,12 +279,12 @@ func TestFactsThatComeMeanwhileAreKept(t *testing.T) {
 	s, err := store.Open(t.Context(), from, "")
 	require.NoError(t, err)
 	all, _ := acrossMarch(5, 0.7)
-	storetest.Take(t, s, all)
+	storetest.Record(t, s, all)
 	tr, rv, came := tracker.New("c1"), 0, false
 	dropping, err := storetest.OpenFailing(t.Context(), from, func(sql string) bool {
 		if strings.Contains(sql, "finish_drop") && !came {
 			came = true
-			storetest.Take(t, s, observeCordons(tr, "another", &rv, storetest.March.AddDate(0, 0, -3)))
+			storetest.Record(t, s, observeCordons(tr, "another", &rv, storetest.March.AddDate(0, 0, -3)))
 		}
 		return false
 	})
@@ -304,7 +304,7 @@ func TestNobodyWaitsForDropping(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	all, _ := acrossMarch(5, 0.7)
-	storetest.Take(t, s, all)
+	storetest.Record(t, s, all)
 	tx, err := s.DB.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT FROM evictrail.events LIMIT 1")
@@ -313,7 +313,7 @@ func TestNobodyWaitsForDropping(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, did.Waits, "in use")
 	require.Empty(t, did.Dropped)
-	storetest.Take(t, s, all[:10])
+	storetest.Record(t, s, all[:10])
 	require.NoError(t, tx.Rollback(t.Context()))
 	did, err = retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
 	require.NoError(t, err)
@@ -414,7 +414,7 @@ func TestWhoDropsNeedsARole(t *testing.T) {
 	t.Cleanup(owner.Close)
 	storetest.MakeRoles(t, owner)
 	all, _ := acrossMarch(5, 0.7)
-	storetest.Take(t, owner, all)
+	storetest.Record(t, owner, all)
 	role := fmt.Sprintf("evictrail_test_runs_%d", time.Now().UnixNano())
 	sql := func(text string) {
 		_, err := owner.DB.Exec(context.Background(), strings.ReplaceAll(text, "ROLE_", role))
@@ -449,7 +449,7 @@ func TestRowsOfWhatGoesOnStay(t *testing.T) {
 	all, end := acrossMarch(8, 0.7)
 	s := storetest.New(t)
 	require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
-	storetest.Take(t, s, all)
+	storetest.Record(t, s, all)
 	require.NoError(t, s.Alive(t.Context(), "c1", end))
 	_, _, err := s.DeriveDue(t.Context(), "c1", end)
 	require.NoError(t, err)
@@ -508,9 +508,9 @@ func TestDroppingWhileOthersWriteAndAsk(t *testing.T) {
 	}
 	for _, s := range []*store.Store{whole, dropped} {
 		require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
-		storetest.Take(t, s, all[:n])
+		storetest.Record(t, s, all[:n])
 	}
-	storetest.Take(t, whole, all[n:])
+	storetest.Record(t, whole, all[n:])
 	done := make(chan bool)
 	g, ctx := errgroup.WithContext(t.Context())
 	g.Go(func() error {
@@ -576,8 +576,8 @@ func TestWhoCordonedIsKept(t *testing.T) {
 		Detail: trail.RequestDetail{User: "alice", Agent: "kubectl/v1.34", AnsweredAt: at.Add(time.Minute), Code: 200},
 	})...)
 	vm.ResourceVersion, vm.Seen, vm.Mark = "60", seen(2*time.Minute), "n1"
-	storetest.Take(t, s, append(facts, tr.Observe(vm)...))
-	storetest.Take(t, s, observeCordons(tr, "n2", new(int), storetest.March.Add(time.Hour)))
+	storetest.Record(t, s, append(facts, tr.Observe(vm)...))
+	storetest.Record(t, s, observeCordons(tr, "n2", new(int), storetest.March.Add(time.Hour)))
 	before := storetest.DerivedRows(t, s)
 	require.Contains(t, before["evacuations"][0], "cordoned by alice")
 	did, err := retention.Retain(t.Context(), s.DB, aWeek, dropMarch)

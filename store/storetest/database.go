@@ -67,8 +67,8 @@ func CountRows(t *testing.T, s *store.Store, sql string, args ...any) (n int) {
 	return n
 }
 
-// Take stores facts and derives what is due by the time of the last.
-func Take(t *testing.T, s *store.Store, facts []trail.Fact) {
+// Record stores facts and derives what is due by the time of the last.
+func Record(t *testing.T, s *store.Store, facts []trail.Fact) {
 	t.Helper()
 	if len(facts) == 0 {
 		return

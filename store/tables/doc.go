@@ -3,6 +3,9 @@
 // (derived.go, rowreader.go), what is known of subjects (subjects.go) and of clusters (clusters.go), and what dropping
 // facts leaves as it is (settled.go).
 //
+//	thresholds, err := tables.ThresholdsOf(ctx, tx, "prod")
+//	err = tables.MarkAllDirty(ctx, tx, "prod")
+//
 // Queries are SQL with named arguments, which the comment of each names; @cluster is that of all. Nothing here begins a
 // transaction, or knows what facts mean.
 package tables

@@ -2,6 +2,9 @@
 // version: test/kube has Kubernetes, etcd and the descheduler, test/helm has helm, test/promtool has Prometheus, test/peers has
 // kube-state-metrics, test/lab/kubevirt has one module for every version of KubeVirt, test/lab/virtctl has virtctl.
 //
+//	paths, err := build.Build(ctx, os.Stderr, build.Etcd(), build.APIServer())
+//	etcd, err := paths.Path("etcd")
+//
 // Programs are kept in the user's cache folder, outside of the work tree, under a key of everything that they are made of: the files
 // of the module, the version of Go and the flags. A changed go.mod builds again; switching between commits does not. evictrail itself
 // is built into bin/test of the work tree.

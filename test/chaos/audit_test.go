@@ -134,6 +134,8 @@ func (e *evictrail) sendAuditBody(ctx context.Context, body []byte) (code int, r
 
 // TestT9AuditDisorder sends the audit events of a day in disorder, some again and again, and then the whole day once more: the rows are those of an import
 // of the same day's log, in order.
+//
+// T9 of the chaos matrix (docs/chaos.md): an audit log in disorder, with repetitions.
 func TestT9AuditDisorder(t *testing.T) {
 	t.Parallel()
 	r := newSeededRand(t)

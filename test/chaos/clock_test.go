@@ -13,6 +13,8 @@ import (
 
 // TestT7ClockSkew records clusters whose clocks are ahead of ours or behind, or are set back while migrations are under way: each transition is
 // stored once, in the order of its source, nothing takes less than no time, and the gauge that the alert looks at says how far the clocks are apart.
+//
+// T7 of the chaos matrix (docs/chaos.md): clocks that are apart, or are set back.
 func TestT7ClockSkew(t *testing.T) {
 	t.Parallel()
 	r := newSeededRand(t)

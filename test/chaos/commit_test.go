@@ -12,6 +12,8 @@ import (
 // TestT19FailingCommits fails commits while facts are stored: in half of them Postgres commits and nobody hears of it, in the others it is a
 // serialization failure, a deadlock, a standby or a server that is shut down, or Postgres never hears of it. What is stored in the end is
 // what an undisturbed evictrail stores: what became of a commit is found out by the identity of the facts.
+//
+// T19 of the chaos matrix (docs/chaos.md): commits that fail, or whose reply is lost.
 func TestT19FailingCommits(t *testing.T) {
 	t.Parallel()
 	r := newSeededRand(t)

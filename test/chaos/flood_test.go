@@ -19,6 +19,8 @@ const vmsOfFlood = 1000
 
 // TestT10AuditFlood sends audit events as fast as it goes, in bodies of 10 MiB and in small ones, while migrations go on: what is too much is refused
 // with the time to come again, what is answered with 200 is stored, memory is bounded, and migrations are recorded as if nothing were.
+//
+// T10 of the chaos matrix (docs/chaos.md): a flood of audit events.
 func TestT10AuditFlood(t *testing.T) { //nolint:paralleltest // timed decides
 	runParallelUnlessLong(t)
 	const (

@@ -48,6 +48,8 @@ var points = []point{
 
 // TestT2Kills kills evictrail with SIGKILL, half of the times at a place on the way of a fact, half at a random moment, while migrations go on.
 // In the end each transition is stored, once, and what is derived is what deriving all facts again returns.
+//
+// T2 of the chaos matrix (docs/chaos.md): kill -9 on the way of a fact.
 func TestT2Kills(t *testing.T) {
 	t.Parallel()
 	const (

@@ -20,6 +20,8 @@ const (
 
 // TestT14HugeLists starts in a cluster of 100,000 VMs, whose lists come in a stream or in pages, and again: without the database, and with it. It gets
 // ready each time, and memory is bounded also while it lists.
+//
+// T14 of the chaos matrix (docs/chaos.md): lists of 100,000 VMs.
 func TestT14HugeLists(t *testing.T) {
 	t.Parallel()
 	for _, streams := range []bool{true, false} {

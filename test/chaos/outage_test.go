@@ -17,6 +17,8 @@ const (
 
 // TestT1DatabaseAway has the database go, and as much happen meanwhile as in an hour with 50 transitions a second, and then 2,000 a second for a
 // minute; evictrail is killed meanwhile, and starts without the database. When that is back everything is stored, once.
+//
+// T1 of the chaos matrix (docs/chaos.md): the database is away while transitions come, and evictrail is killed while it is.
 func TestT1DatabaseAway(t *testing.T) { //nolint:paralleltest // timed decides
 	runParallelUnlessLong(t)
 	hour, burst := chooseCount(3000, 180_000), chooseCount(2000, 120_000)

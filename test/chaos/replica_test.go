@@ -16,6 +16,8 @@ var elected = []string{"--leader-elect", "--leader-lease", namespace + "/evictra
 
 // TestT6Replicas runs two replicas, and then three. The one that derives is stopped until another does, and then goes on; and its lease is given to another,
 // while it goes on until it finds out: each transition is stored once, what a deposed leader derives is refused, and in the end one derives.
+//
+// T6 of the chaos matrix (docs/chaos.md): several replicas, whose leases are stolen and whose leaders are stopped.
 func TestT6Replicas(t *testing.T) {
 	t.Parallel()
 	r := newSeededRand(t)

@@ -14,6 +14,8 @@ import (
 
 // TestT13SlowStore has the database take half a second for a commit, then five, then hold a lock, then leave a connection without an answer:
 // batches grow, the lag shows in the metrics, what was seen is stored in the end, and nothing stays behind.
+//
+// T13 of the chaos matrix (docs/chaos.md): a database that commits slowly, holds a lock, or does not answer.
 func TestT13SlowStore(t *testing.T) {
 	t.Parallel()
 	r := newSeededRand(t)

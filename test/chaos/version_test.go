@@ -35,6 +35,8 @@ func buildPrevious(t *testing.T) (program string) {
 
 // TestT17Versions upgrades and downgrades between this version and the one before, each of which records a part, and then (T16) has both record at once, while
 // the lease goes from one to the other: the history is that which this version records alone.
+//
+// T16 and T17 of the chaos matrix (docs/chaos.md): two versions together, and in turns.
 func TestT17Versions(t *testing.T) {
 	t.Parallel()
 	r := newSeededRand(t)

@@ -1,5 +1,11 @@
 // Package sim plays KubeVirt's evacuation controller and the descheduler against each other, and knows what happened.
 //
+//	run, t := sim.New(7), tracker.New("c1")
+//	for _, o := range run.Observations {
+//		facts = append(facts, t.Observe(o)...)
+//	}
+//	found := trail.DeriveAll(facts, trail.DefaultThresholds(), run.End) // has the loops of run.Loops
+//
 // A seed goes in; a Run comes out: what a collector would have seen of some hours of a cluster, in the order in which
 // it would have seen it, and the dual retry loops that there really were. Tests turn the first into facts, derive, and
 // compare with the second:

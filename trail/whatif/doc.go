@@ -1,5 +1,11 @@
 // Package whatif replays recorded history under policies that were not in force.
 //
+//	r := whatif.New(whatif.Policy{TryOnce: true}, &whatif.History{Thresholds: trail.DefaultThresholds(), Since: since, Until: until})
+//	for _, e := range events {
+//		r.Step(e)
+//	}
+//	result, _ := r.End() // result.FailedSaved: failed attempts that would not have happened
+//
 // The events of a period go in, in the order of their times, as the derived rows of package trail have them; what would have been
 // different comes out:
 //

@@ -3,6 +3,10 @@
 // installed without KubeVirt. There is no node, no scheduler and no controller: a pod is what a test makes of it, and nothing is
 // collected as garbage.
 //
+//	c := kubetest.Start(t, kubetest.Options{})
+//	c.KillServer() // as a crash does
+//	c.StartServer()
+//
 // Everything listens on 127.0.0.1 alone, on ports that were free. The first use builds the programs (test/build), which takes some
 // minutes of two cores and is done once for all packages.
 //
