@@ -21,14 +21,20 @@ func minDueTime(at, due time.Time) time.Time {
 }
 
 // add appends those of some facts that are not there yet.
-func (w *Window) add(facts []trail.Fact) {
-	fresh := slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool {
-		return slices.ContainsFunc(w.Facts, func(known trail.Fact) bool { return known.ID == f.ID })
-	})
-	for i := range fresh {
-		w.size += fresh[i].Size()
+func (w *Window) add(facts []trail.Fact) { w.Facts = w.appendNew(w.Facts, facts) }
+
+// addRequestFacts appends requests about the pods and migrations of a VM, each once.
+func (w *Window) addRequestFacts(facts []trail.Fact) { w.asked = w.appendNew(w.asked, facts) }
+
+// appendNew appends those of some facts that a list of the window does not have yet, and counts their bytes.
+func (w *Window) appendNew(to, facts []trail.Fact) []trail.Fact {
+	for i := range facts {
+		if !slices.ContainsFunc(to, func(f trail.Fact) bool { return f.ID == facts[i].ID }) {
+			to = append(to, facts[i])
+			w.size += facts[i].Size()
+		}
 	}
-	w.Facts = append(w.Facts, fresh...)
+	return to
 }
 
 // factsSince returns the facts of a window that occurred since a time.
@@ -40,16 +46,6 @@ func (w *Window) factsSince(at time.Time) []trail.Fact {
 		}
 	}
 	return out
-}
-
-// addRequestFacts appends requests about the pods and migrations of a VM, each once.
-func (w *Window) addRequestFacts(facts []trail.Fact) {
-	for i := range facts {
-		if !slices.ContainsFunc(w.asked, func(f trail.Fact) bool { return f.ID == facts[i].ID }) {
-			w.asked = append(w.asked, facts[i])
-			w.size += facts[i].Size()
-		}
-	}
 }
 
 // newWindow returns the window of a subject of which nothing is known.
