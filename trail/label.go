@@ -48,6 +48,8 @@ type labelled[T ~string] struct {
 	short, text string
 }
 
+func (v labelled[T]) label() Label { return Label{string(v.value), v.short, v.text} }
+
 // values lists the values.
 func (l labels[T]) values() []T {
 	out := make([]T, len(l))
@@ -61,7 +63,7 @@ func (l labels[T]) values() []T {
 func (l labels[T]) of(value T) Label {
 	for _, v := range l {
 		if v.value == value {
-			return Label{string(v.value), v.short, v.text}
+			return v.label()
 		}
 	}
 	return Label{Value: string(value), Short: string(value)}
@@ -71,7 +73,7 @@ func (l labels[T]) of(value T) Label {
 func (l labels[T]) newSet(name string, columns ...string) LabelSet {
 	s := LabelSet{Name: name, Columns: columns}
 	for _, v := range l {
-		s.Labels = append(s.Labels, Label{string(v.value), v.short, v.text})
+		s.Labels = append(s.Labels, v.label())
 	}
 	return s
 }
