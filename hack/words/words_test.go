@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,14 +32,20 @@ var houseWords = []struct {
 	{regexp.MustCompile(`(?i)\bsays whether\b`), "reports whether"},
 }
 
-// goFiles returns the parsed Go files of the repository, generated ones aside.
-func goFiles(t *testing.T) (*token.FileSet, []*ast.File) {
-	t.Helper()
+// sources are the parsed Go files of the repository, generated ones aside, with the positions in them.
+type sources struct {
+	positions *token.FileSet
+	files     []*ast.File
+}
+
+// parseSources is run once for all tests.
+var parseSources = sync.OnceValues(func() (sources, error) {
 	root, err := filepath.Abs("../..")
-	require.NoError(t, err)
-	positions := token.NewFileSet()
-	var files []*ast.File
-	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	if err != nil {
+		return sources{}, err
+	}
+	of := sources{positions: token.NewFileSet()}
+	return of, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -47,14 +54,21 @@ func goFiles(t *testing.T) (*token.FileSet, []*ast.File) {
 		case d.IsDir() || filepath.Ext(path) != ".go":
 			return nil
 		}
-		f, err := parser.ParseFile(positions, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		f, err := parser.ParseFile(of.positions, path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err == nil && !ast.IsGenerated(f) {
-			files = append(files, f)
+			of.files = append(of.files, f)
 		}
 		return err
-	}))
-	require.NotEmpty(t, files)
-	return positions, files
+	})
+})
+
+// goFiles returns the parsed Go files of the repository, and the positions in them.
+func goFiles(t *testing.T) (*token.FileSet, []*ast.File) {
+	t.Helper()
+	of, err := parseSources()
+	require.NoError(t, err)
+	require.NotEmpty(t, of.files)
+	return of.positions, of.files
 }
 
 // isOneWord reports whether a name is one lower-case word.
