@@ -90,11 +90,7 @@ func (s *site) generatePages(commands string) error {
 		{apiPath, openAPIPath, func() (string, error) { return renderAPI(s.files) }},
 		{viewsPath, "migrations/views", func() (string, error) { return renderViews(s.files) }},
 		{alertsPath, "alerts", func() (string, error) { return renderAlerts(), nil }},
-		{decisionsPath, "docs/adr", func() (string, error) { return renderDecisions(s.pages), nil }},
 	} {
-		if s.documents[g.path] != nil {
-			continue // somebody wrote it
-		}
 		text, err := g.render()
 		if err != nil {
 			return fmt.Errorf("generate %s: %w", g.path, err)

@@ -14,11 +14,10 @@ import (
 
 // The generated pages, as if they were files of the repository.
 const (
-	commandsPath  = "docs/cli.md"
-	apiPath       = "docs/api.md"
-	viewsPath     = "docs/views.md"
-	alertsPath    = "docs/alerts.md"
-	decisionsPath = "docs/adr/README.md"
+	commandsPath = "docs/cli.md"
+	apiPath      = "docs/api.md"
+	viewsPath    = "docs/views.md"
+	alertsPath   = "docs/alerts.md"
 )
 
 // escapeMarkdown writes text on one line so that Markdown shows it as it is, but for code between backquotes.
@@ -101,16 +100,4 @@ func renderViews(files fs.FS) (string, error) {
 		writeTable(&out, []string{"Column", "Meaning"}, rows[comment[1]])
 	}
 	return out.String(), nil
-}
-
-// renderDecisions returns the list of the decisions.
-func renderDecisions(pages map[string]*document) string {
-	var out strings.Builder
-	out.WriteString("# Decisions\n\nChoices that cost to undo, each with its context and its consequences.\n\n")
-	for _, name := range sortedKeys(pages) {
-		if path.Dir(name) == path.Dir(decisionsPath) {
-			_, _ = fmt.Fprintf(&out, "- [%s](%s)\n", strings.ReplaceAll(escapeMarkdown(pages[name].Title), ". ", `\. `), path.Base(name))
-		}
-	}
-	return out.String()
 }

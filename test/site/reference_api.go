@@ -82,13 +82,13 @@ func renderAPI(files fs.FS) (string, error) {
 		}
 	}
 	out.WriteString("\n## Errors\n")
-	writeTable(&out, []string{"Status", "Meaning"}, describeSchema(errors))
+	writeTable(&out, []string{"Status", "Meaning"}, listMeanings(errors))
 	out.WriteString("\n## Headers\n")
 	headers := map[string]string{}
 	for name, h := range d.Components.Headers {
 		headers["`"+name+"`"] = h.Description
 	}
-	writeTable(&out, []string{"Header", "Meaning"}, describeSchema(headers))
+	writeTable(&out, []string{"Header", "Meaning"}, listMeanings(headers))
 	out.WriteString("\n## Schemas\n")
 	for _, name := range sortedKeys(d.Components.Schemas) {
 		writeSchema(&out, name, d.Components.Schemas[name])
@@ -189,8 +189,8 @@ func (s schema) describe() string {
 	return strings.ReplaceAll(out, "|", `\|`)
 }
 
-// describeSchema returns rows of names with their descriptions, sorted.
-func describeSchema(meanings map[string]string) [][]string {
+// listMeanings returns rows of names with their descriptions, sorted.
+func listMeanings(meanings map[string]string) [][]string {
 	var rows [][]string
 	for _, name := range sortedKeys(meanings) {
 		rows = append(rows, []string{name, escapeMarkdown(meanings[name])})

@@ -49,7 +49,7 @@ func aroundPages(t *testing.T, pages map[string]string) fstest.MapFS {
 	}
 	for _, theme := range themes {
 		for _, name := range theme.paths {
-			if !strings.Contains(name, "*") && !slices.Contains([]string{commandsPath, apiPath, viewsPath, alertsPath, decisionsPath}, name) {
+			if !strings.Contains(name, "*") && !slices.Contains([]string{commandsPath, apiPath, viewsPath, alertsPath}, name) {
 				out[name] = &fstest.MapFile{Data: []byte("# A page\n\n## A part\n")}
 			}
 		}
