@@ -83,6 +83,7 @@ func (r *recorder) run(ctx context.Context) error {
 	})
 	g.Go(func() error { r.monitorSpool(ctx, s); return nil })
 	g.Go(func() error { r.reportStatus(ctx); return nil })
+	g.Go(func() error { r.showStatus(ctx); return nil })
 	return g.Wait()
 }
 
@@ -315,7 +316,7 @@ func (r *recorder) loadPast(ctx context.Context, t *tracker.Tracker) (past spool
 	return past, err
 }
 
-// How often metrics show the state of the spool, and how long something waits before the log does.
+// How often metrics show the state of recording and of the spool, and how long something waits before the log does.
 const (
 	showEvery   = time.Second
 	saidWaiting = time.Minute

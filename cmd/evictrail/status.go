@@ -17,7 +17,7 @@ import (
 const (
 	reportEvery  = 5 * time.Second  // between two reports
 	reportWithin = 4 * time.Second  // that one may take
-	unanswered   = 15 * time.Second // a write that has not been answered for so long counts as one that fails
+	unanswered   = 10 * time.Second // a write that has not been answered for so long counts as one that fails
 )
 
 // writeLog notes how writes of one kind go. It is safe for concurrent use.
@@ -163,16 +163,27 @@ func (r *recorder) overlaySigns(read *trail.ClusterSigns, at time.Time) trail.Cl
 	return signs
 }
 
-// reportStatus reports the state of our recording to the others, reads what they report, and shows both as metrics, until ctx ends. It is a write
-// like others, so that a database that takes none is noticed while nothing happens in the cluster.
+// reportStatus reports the state of our recording to the others and reads what they report, until ctx ends. It is a write like others, so that a
+// database that takes none is noticed while nothing happens in the cluster.
 func (r *recorder) reportStatus(ctx context.Context) {
 	r.reports.expectWrite(nowUTC())
-	tick := time.NewTicker(reportEvery)
-	defer tick.Stop()
-	for {
-		r.reportOnce(ctx)
+	repeatUntil(ctx, reportEvery, func() { r.reportOnce(ctx) })
+}
+
+// showStatus shows the state of our recording as metrics until ctx ends. It waits for no database, so that the metrics change while one does not answer.
+func (r *recorder) showStatus(ctx context.Context) {
+	repeatUntil(ctx, showEvery, func() {
 		r.config.Metrics.SetRecorder(r.evaluateStatus(ctx))
 		r.config.Metrics.SetLeader(r.leading.snapshotSigns(nowUTC()), nowUTC())
+	})
+}
+
+// repeatUntil calls do at once and after each period until ctx ends.
+func repeatUntil(ctx context.Context, period time.Duration, do func()) {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		do()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

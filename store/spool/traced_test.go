@@ -177,6 +177,9 @@ func (p *traced) waitForStop() (thread int, signal syscall.Signal, err error) {
 func (p *traced) recordSyscallStop(thread int) error {
 	var info syscallInfo
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_PTRACE, ptraceGetSyscallInfo, uintptr(thread), unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)), 0, 0)
+	if errno == syscall.ESRCH {
+		return nil // the process ended while this thread was stopped
+	}
 	if errno != 0 {
 		return fmt.Errorf("ask which system call it is (needs Linux 5.3): %w", errno)
 	}
