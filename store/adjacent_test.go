@@ -34,6 +34,7 @@ INSERT INTO public.evictrail_schema (version_id, is_applied) SELECT max(version_
 // TestOldProgramOnTheNextSchema brings the schema of the next version while this one records: it goes on, starts again on it, and what it makes of
 // the facts is the same. Where the next schema says that it does not get along, this one says so, too.
 func TestOldProgramOnTheNextSchema(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	facts := storetest.Incident("c1", 6)
 	s := storetest.New(t)

@@ -16,6 +16,7 @@ import (
 // TestServerStopsAndComesBack stops the server below an open store: appending fails as unavailable, and the same call
 // succeeds when the server is back.
 func TestServerStopsAndComesBack(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "evictrail-outage-") // t.TempDir is closed to the user that runs the server for root
 	require.NoError(t, err)

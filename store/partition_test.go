@@ -18,6 +18,7 @@ import (
 //
 // T11 of the chaos matrix (docs/chaos.md): boundaries of months, and a partition that cannot be made.
 func TestT11Months(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	const (
 		months  = 14

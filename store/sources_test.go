@@ -86,6 +86,7 @@ func TestARequestDerivesWhatItConcerns(t *testing.T) {
 // TestSourcesInAnyOrder stores what the watches, the observer and the audit log report in all orders, whole and in
 // pieces, the audit log also as an import that is derived later: the rows are the same.
 func TestSourcesInAnyOrder(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	scenarios := uint64(storetest.Count(8, 25))
 	orders := [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}
@@ -113,6 +114,7 @@ func TestSourcesInAnyOrder(t *testing.T) {
 // TestSourcesAtTheSameTime lets the watches and the audit log be stored by two writers at once, fact by fact: neither
 // misses what the other stores at that moment.
 func TestSourcesAtTheSameTime(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	s := storetest.New(t)
 	first := uint64(time.Now().UnixNano())

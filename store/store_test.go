@@ -50,6 +50,7 @@ func TestAppend(t *testing.T) {
 }
 
 func TestAppendInAnyOrderAndSize(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	facts := storetest.Incident("c1", 3)
 	want := storetest.DumpOf(t, "c1", facts)

@@ -298,13 +298,16 @@ func upTo(facts []trail.Fact, at time.Time) []trail.Fact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return f.ObservedAt.After(at) })
 }
 
-// randomHistories returns how many random histories a property is tried on.
-func randomHistories() int {
-	if testing.Short() { // as `make test` has it
-		return 30
+// shareOfWork returns 5 with go test -short, as `make test` has it: properties are tried on every fifth case. Otherwise it returns 1.
+func shareOfWork() int {
+	if testing.Short() {
+		return 5
 	}
-	return 150
+	return 1
 }
+
+// randomHistories returns how many random histories a property is tried on.
+func randomHistories() int { return 150 / shareOfWork() }
 
 // TestTimeIsTold holds the contract of NextAt: between a moment and the next one that is named nothing changes.
 func TestTimeIsTold(t *testing.T) {

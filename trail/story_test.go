@@ -61,7 +61,7 @@ func TestStoriesInAnyOrder(t *testing.T) {
 	for _, s := range readStories(t) {
 		facts := s.observeFacts()
 		want := s.rowTexts(facts)
-		for range 20 {
+		for range 20 / shareOfWork() {
 			shuffled := append(slices.Clone(facts), facts[:len(facts)/2]...)
 			r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 			require.Equal(t, want, s.rowTexts(shuffled), s.file)
@@ -95,7 +95,7 @@ func TestStoriesResumed(t *testing.T) {
 	t.Parallel()
 	for _, s := range readStories(t) {
 		want := factTexts(s.observeFacts())
-		for cut := range s.observations {
+		for cut := 0; cut < len(s.observations); cut += shareOfWork() {
 			tr := tracker.New("test")
 			var facts []trail.Fact
 			for i, o := range s.observations {

@@ -78,6 +78,7 @@ var emptyPanels = map[string]string{
 // TestDashboardQueriesRun runs every query of SQL of every panel, variable and annotation on played recordings, as Grafana
 // would send it and with the time limit of the reader's role.
 func TestDashboardQueriesRun(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	g := playForGrafana(t)
 	filled := map[string][]string{}
@@ -124,6 +125,7 @@ func TestDashboardsShowGaps(t *testing.T) {
 
 // TestLoopInvestigatorTellsTheStory reads the lanes of a dual retry loop as a person would.
 func TestLoopInvestigatorTellsTheStory(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	g := playForGrafana(t)
 	i := slices.IndexFunc(sqlQueries(t), func(q dashboards.Query) bool { return strings.HasPrefix(q.Panel, "The stuck VM above") })

@@ -21,6 +21,7 @@ import (
 // TestRunOutlivesItsPostgres kills the embedded Postgres of a run and keeps it from being started for a while: what happens meanwhile is spooled, the state
 // names the database, and once that is back everything is stored. Nothing is missing, and there is no gap.
 func TestRunOutlivesItsPostgres(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	const name = "k-blocked-slot"
 	kubeconfig, further := clusterAt(t, name, countHalfLines)
@@ -94,6 +95,7 @@ func dataDir(t *testing.T) string {
 
 // TestPlayWithoutADatabase plays into a Postgres of its own, twice into the same directory: it can be asked until it is stopped, and has kept what was played.
 func TestPlayWithoutADatabase(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	dir := dataDir(t)
 	for range 2 {
@@ -110,6 +112,7 @@ func TestPlayWithoutADatabase(t *testing.T) {
 // TestDemoTellsItsClustersApart plays two recordings whose nodes have the same names, in one of which the descheduler counts its blocks itself: the metrics of
 // each have the name of its cluster.
 func TestDemoTellsItsClustersApart(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	from := t.TempDir()
 	for _, name := range []string{"c-node-drain", "g-churn-cooldown"} {

@@ -143,6 +143,7 @@ func TestRestoredClusterThatCameFurther(t *testing.T) {
 // TestRestoredClusterShownByAnotherResource puts etcd back, and writes more than there was before, while only the watch of migrations ends. The one that changed last is
 // gone, which alone could be a deletion; a guest that is older than it was recorded shows that it is none.
 func TestRestoredClusterShownByAnotherResource(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	e, _ := newShopCluster(t)
 	e.putVMI("db-2", "u2", "n2", "")
@@ -165,6 +166,7 @@ func TestRestoredClusterShownByAnotherResource(t *testing.T) {
 
 // TestRestoredClusterAsAWatchBegins puts etcd back after evictrail has checked that the cluster continues, and before its watch is open.
 func TestRestoredClusterAsAWatchBegins(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	e, _ := newShopCluster(t)
 	url := storetest.NewURL(t)
@@ -234,6 +236,7 @@ func TestRebuiltCluster(t *testing.T) {
 // TestRestoredClusterWithoutItsDatabase restores a cluster while the database takes nothing, and kills evictrail as soon as it has noticed: the next one knows of the break,
 // and records it once.
 func TestRestoredClusterWithoutItsDatabase(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	e, restore := newShopCluster(t)
 	url := storetest.NewURL(t)
@@ -273,6 +276,7 @@ func startPatient(t *testing.T, p patience, args []string) (*lockedBuilder, func
 
 // TestTwoReplicasAgreeOnAnEpoch restores a cluster, and then rebuilds it, under two replicas: both go on, in the same epoch, and each break is recorded once.
 func TestTwoReplicasAgreeOnAnEpoch(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	e, restore := newShopCluster(t)
 	url := storetest.NewURL(t)
@@ -320,6 +324,7 @@ func saidBy(logs []fmt.Stringer) fmt.Stringer {
 
 // TestTwoClustersUnderOneName starts to record another cluster under a name under which one is being recorded: that is refused, and nothing of it is stored.
 func TestTwoClustersUnderOneName(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	e, _ := newShopCluster(t)
 	other := newEtcd(t, "cluster-b", 700)
@@ -345,6 +350,7 @@ func TestTwoClustersUnderOneName(t *testing.T) {
 
 // TestRewoundDatabase puts an older state of the database in its place while evictrail runs: what the cluster still says is recorded again, the rest is a gap.
 func TestRewoundDatabase(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	e, _ := newShopCluster(t)
 	url := storetest.NewURL(t)

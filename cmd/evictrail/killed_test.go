@@ -15,6 +15,7 @@ import (
 
 // TestPlayKilled kills play with SIGKILL at random points and plays again: the rows are those of an undisturbed run.
 func TestPlayKilled(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	const name = "b2-dual-retry-same-vm"
 	undisturbed := storetest.NewURL(t)

@@ -123,6 +123,7 @@ func TestAnEventOfTheYear0StopsNothing(t *testing.T) {
 
 // TestASpoolPoisonedByAnOlderVersion: what lies in the spool since before times were corrected is stored, and so is what lies behind it.
 func TestASpoolPoisonedByAnOlderVersion(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	dir, url := t.TempDir(), storetest.NewURL(t)
 	s, err := spool.Open(spool.Options{Dir: dir, Cluster: "c1", Size: 1 << 30, Log: slog.New(slog.DiscardHandler), Clock: nowUTC})

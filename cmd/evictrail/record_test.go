@@ -335,6 +335,7 @@ func stillCluster(t *testing.T, name string) *httptest.Server {
 
 // TestRecordKilled kills the command: what it wrote up to then can be played.
 func TestRecordKilled(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	cluster := stillCluster(t, "a-descheduler-eviction-success")
 	dir := filepath.Join(t.TempDir(), "rec")

@@ -72,6 +72,7 @@ func oldFacts(t *testing.T, s *store.Store, months int) {
 
 // TestAuditImportOfDroppedMonths imports an old audit log: it says how much of it is from a time whose facts were dropped.
 func TestAuditImportOfDroppedMonths(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	url := storetest.NewURL(t)
 	s, err := store.Open(t.Context(), url, "")

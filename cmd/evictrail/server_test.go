@@ -103,6 +103,7 @@ func TestServerAnswersAsTheDatabase(t *testing.T) {
 
 // TestServerListsWhatIsLarge gathers rows of which a page of the usual size is too large, and cells that CSV could change.
 func TestServerListsWhatIsLarge(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	url := storetest.NewURL(t)
 	playBuiltin(t, url, "c-node-drain")
@@ -257,6 +258,7 @@ func TestCompletionEnds(t *testing.T) {
 
 // TestKubectlCompletes calls us as kubectl does for its plugin evictrail: by the name that completes, with what was typed.
 func TestKubectlCompletes(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	url := storetest.NewURL(t)
 	playBuiltin(t, url, "c-node-drain")

@@ -65,6 +65,7 @@ func countAllLines(lines int) int  { return lines }
 
 // TestRunWithoutItsDatabase starts before there is a database, restarts without one, and stores everything once when it comes.
 func TestRunWithoutItsDatabase(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	kubeconfig, further := clusterAt(t, "k-blocked-slot", countHalfLines)
 	url, made := lateDatabase(t)
@@ -136,6 +137,7 @@ func startNoted(t *testing.T, args []string) runningService {
 // TestRunWithALostSpool starts with neither its spool nor its database, which knows the cluster: what ended during that time is recorded when it
 // comes back, and the time since it last heard of us is a gap.
 func TestRunWithALostSpool(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	kubeconfig, further := clusterAt(t, "b2-dual-retry-same-vm", countHalfLines)
 	url := storetest.NewURL(t)
@@ -191,6 +193,7 @@ func nameOfDatabase(t *testing.T, url string) string {
 
 // TestRunKilledWithoutItsDatabase kills evictrail while its database is away: what was spooled is stored by the next.
 func TestRunKilledWithoutItsDatabase(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	kubeconfig, _ := clusterAt(t, "b2-dual-retry-same-vm", countAllLines)
 	url, made := lateDatabase(t)
@@ -218,6 +221,7 @@ func TestRunKilledWithoutItsDatabase(t *testing.T) {
 
 // TestRunWithABrokenSpoolDirectory wants facts to go straight to the database, and that to be said.
 func TestRunWithABrokenSpoolDirectory(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	kubeconfig, _ := clusterAt(t, "k-blocked-slot", countAllLines)
 	file := filepath.Join(t.TempDir(), "file")
@@ -272,6 +276,7 @@ func TestSpoolFlags(t *testing.T) {
 
 // TestOneRunPerSpool names the file that another process has.
 func TestOneRunPerSpool(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	kubeconfig, _ := clusterAt(t, "k-blocked-slot", countAllLines)
 	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", storetest.NewURL(t), "--spool-dir", t.TempDir()}
@@ -286,6 +291,7 @@ func TestOneRunPerSpool(t *testing.T) {
 // TestRunThroughAnOutage takes the database away while the cluster goes on: watches and audit events are taken in, and stored once when it
 // is back. Nothing is a gap.
 func TestRunThroughAnOutage(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	const name = "c-node-drain"
 	kubeconfig, further := clusterAt(t, name, countHalfLines)

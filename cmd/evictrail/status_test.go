@@ -108,6 +108,7 @@ func (d deferred) String() string { return d() }
 
 // TestStateBlind wants an evictrail whose API server refuses everything to say so everywhere, and to take it back when it can see.
 func TestStateBlind(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	cluster, url := spoiledCluster(t, refusePath("/")), storetest.NewURL(t)
 	s := startAnyhow(t, recorderArgs(cluster.kubeconfig, url))
@@ -164,6 +165,7 @@ const writeLate = 10 * time.Second
 
 // TestStateHalfBlind wants a single source that is refused to be said, and to be a gap.
 func TestStateHalfBlind(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	cluster, url := spoiledCluster(t, refusePath("/pods")), storetest.NewURL(t)
 	s := startAnyhow(t, recorderArgs(cluster.kubeconfig, url))
@@ -185,6 +187,7 @@ func TestStateGarbage(t *testing.T) {
 
 // TestStateNoLeader wants a refused lease to be reported as what it is: nobody derives.
 func TestStateNoLeader(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	cluster, url := spoiledCluster(t, refusePath("/leases")), storetest.NewURL(t)
 	s := startAnyhow(t, recorderArgs(cluster.kubeconfig, url, "--leader-elect", "--leader-lease", "ns/evictrail"))
@@ -198,6 +201,7 @@ CREATE TRIGGER be_slow BEFORE INSERT OR UPDATE ON evictrail.recorders FOR EACH R
 
 // TestStateOfWrites wants it to be said when the database takes no writes, for whichever reason, also while nothing happens in the cluster.
 func TestStateOfWrites(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	setting := func(setting string) func(*testing.T, string) {
 		return func(t *testing.T, url string) {

@@ -31,6 +31,7 @@ func startProcess(t *testing.T, args []string) (s runningService, process *exec.
 // TestRunStoppedWithoutItsDatabase stops evictrail with SIGTERM while its database is away and facts wait for it: what was seen and what was acknowledged
 // to an API server is stored by the next one. No list says again what an audit event said, so what is lost stays lost.
 func TestRunStoppedWithoutItsDatabase(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	const name = "c-node-drain"
 	kubeconfig, further := clusterAt(t, name, countHalfLines)

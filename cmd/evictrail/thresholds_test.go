@@ -38,6 +38,7 @@ func TestLoopThresholds(t *testing.T) {
 
 // TestEvacuationObjectives plays a recording by objectives, by none, and by those of others: the rows say what holds.
 func TestEvacuationObjectives(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	const query = "SELECT coalesce(objective::text, 'none') || ' ' || coalesce(objective_met::text, 'unknown') AS verdict, count(*)::text AS n FROM evictrail_v1.evacuations GROUP BY 1"
 	verdicts := func(url string) map[string]string {

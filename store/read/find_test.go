@@ -81,6 +81,7 @@ func TestFindCountsWhatItLeavesOut(t *testing.T) {
 
 // TestListsWithoutCluster: a question that names no cluster returns what the questions about each cluster return together.
 func TestListsWithoutCluster(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	s := storetest.New(t)
 	clusters := []string{"c1", "c2", "c3"}

@@ -19,6 +19,7 @@ import (
 // TestOutagesAreThoseOfAllFacts plays simulated histories in which node after node falls silent for a while, and asks about every VM and node, as of
 // now and, at the end, as of then: the answers are those that follow from all facts that had happened, and migrations that wait for their target are in them.
 func TestOutagesAreThoseOfAllFacts(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	stalled := 0
 	for _, seed := range storetest.Some([]uint64{26, 2, 116}, 1) {

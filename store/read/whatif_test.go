@@ -16,6 +16,7 @@ import (
 // TestWhatIfReadsWhatWasDerived compares what a replay of the database returns with one of the same history in memory: from the beginning and from the
 // middle on, where evacuations are under way.
 func TestWhatIfReadsWhatWasDerived(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	s := storetest.New(t)
 	history := sim.Shared(6, 20)

@@ -143,6 +143,7 @@ func loadFacts(t *testing.T, s *store.Store) []string {
 // TestDroppingIsGoneOnWith lets each statement of Retain fail in turn, as where evictrail is killed there. The next time does the rest: the same facts are there,
 // each once, the same rows, and nothing is left over.
 func TestDroppingIsGoneOnWith(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	all, end := acrossMarch(5, 0.7)
 	from := storetest.NewURL(t)
@@ -204,6 +205,7 @@ func observeCordons(tr *tracker.Tracker, node string, rv *int, times ...time.Tim
 // TestMonthsAreDroppedOneAfterTheOther lives through a year, a day at a time on clocks of places where the time of day is moved, with facts around each boundary. Those of
 // the last ninety days are always there, none lies in the default partition, and of what is older there is how it stood.
 func TestMonthsAreDroppedOneAfterTheOther(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	s := storetest.New(t)
 	tr, rv, seen := tracker.New("c1"), 0, []time.Time(nil)
@@ -274,6 +276,7 @@ func TestLateFactsAreKept(t *testing.T) {
 
 // TestFactsThatComeMeanwhileAreKept stores a fact of the months that are being dropped when all that is to be kept of them was put aside.
 func TestFactsThatComeMeanwhileAreKept(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	from := storetest.NewURL(t)
 	s, err := store.Open(t.Context(), from, "")
@@ -301,6 +304,7 @@ func TestFactsThatComeMeanwhileAreKept(t *testing.T) {
 // TestNobodyWaitsForDropping holds the history as a long question does: dropping yields, says so, and is done the next time. Those who write wait no longer than
 // for a lock that is given up.
 func TestNobodyWaitsForDropping(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	s := storetest.New(t)
 	all, _ := acrossMarch(5, 0.7)
@@ -323,6 +327,7 @@ func TestNobodyWaitsForDropping(t *testing.T) {
 
 // TestWhatIsToBeDerivedIsNotDropped imports facts without deriving them.
 func TestWhatIsToBeDerivedIsNotDropped(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	s := storetest.New(t)
 	all, _ := acrossMarch(5, 0.7)
@@ -499,6 +504,7 @@ func TestRetentionIsValidated(t *testing.T) {
 // TestDroppingWhileOthersWriteAndAsk drops facts while others are stored and questions are asked without a pause: what is shown in the end is what is shown where all
 // facts are there, and no question fails.
 func TestDroppingWhileOthersWriteAndAsk(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	all, end := acrossMarch(4, 0.55)
 	whole, dropped := storetest.New(t), storetest.New(t)

@@ -30,3 +30,12 @@ func Sample[T any](all []T) []T {
 
 // Some returns the first of a list in the short form of a test, all of it in the long one.
 func Some[T any](all []T, short int) []T { return all[:Count(min(short, len(all)), len(all))] }
+
+// SkipInShort leaves a test to `make check` when go test -short runs, as `make test` has it: it kills and starts whole processes, waits for timeouts or
+// fills months of history, and the package has quicker tests of the same part.
+func SkipInShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long: make check runs it")
+	}
+}
