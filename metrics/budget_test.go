@@ -56,7 +56,7 @@ func bigCluster(s trail.State) *prometheus.Registry {
 	m.SetUpkeep(trail.Upkeep{FactsFrom: start}, start)
 	m.RetentionLast.WithLabelValues().Set(1)
 	m.SetRecorder(trail.RecorderStatus{State: trail.RecorderRecording, Since: start})
-	m.SetLeader(trail.LeaderSigns{Leads: true, Since: start}, start)
+	m.SetLeader(trail.LeaderSigns{Leads: true, Since: start}, 1, start)
 	m.SetState(s)
 	return reg
 }

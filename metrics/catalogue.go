@@ -135,6 +135,7 @@ var ownMetrics = []Metric{
 	{Name: TrackedObjects, Type: Gauge, Labels: []string{LabelKind}, Help: "Objects that the tracker remembers, by kind."},
 	{Name: Leader, Type: Gauge, Help: "Whether this replica derives."},
 	{Name: DeriveLagSeconds, Type: Gauge, Help: "How far rows are behind facts. Absent where another replica derives."},
+	{Name: WindowMemoryBytes, Type: Gauge, Help: "History that is held in memory to derive rows; at its bound (run --window-memory) VMs are loaded again when something happens to them. Absent where another replica derives."},
 	{Name: ClockSkewSeconds, Type: Gauge, Labels: []string{LabelPeer}, Help: "How far another clock is ahead of ours; negative where it is behind."},
 	{Name: AuditEventsTotal, Type: Counter, Labels: []string{LabelResult}, Help: "Audit events that were read, by result."},
 	{Name: AuditLastEventTimestamp, Type: Gauge, Help: "When audit events were last read."},

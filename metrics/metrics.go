@@ -65,6 +65,7 @@ type Metrics struct {
 	DisplacedEvents    *prometheus.CounterVec   // no label
 	TrackedObjects     *prometheus.GaugeVec     // kind
 	Leader             prometheus.Gauge         // 1 when this replica derives
+	WindowMemory       *prometheus.GaugeVec     // no label, so that it can be absent; bytes
 	DeriveLag          *prometheus.GaugeVec     // no label, so that it can be absent; seconds
 	ClockSkew          *prometheus.GaugeVec     // peer; seconds
 	AuditEvents        *prometheus.CounterVec   // result
@@ -106,7 +107,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		SpoolFsync:  f.newHistograms(SpoolFsyncDurationSeconds), QueueLength: f.newGauge(QueueLength), StoreUp: f.newGauge(StoreUp), StorePool: f.newGauges(StorePoolConnections),
 		StoreErrors: f.newCounters(StoreErrorsTotal), StoreWrite: f.newHistograms(StoreWriteDurationSeconds),
 		WatchLastActivity: f.newGauges(WatchLastActivityTimestamp), WatchRestarts: f.newCounters(WatchRestartsTotal), WatchSynced: f.newGauges(WatchSynced),
-		DisplacedEvents: f.newCounters(DisplacedEventsTotal), TrackedObjects: f.newGauges(TrackedObjects), Leader: f.newGauge(Leader), DeriveLag: f.newGauges(DeriveLagSeconds), ClockSkew: f.newGauges(ClockSkewSeconds),
+		DisplacedEvents: f.newCounters(DisplacedEventsTotal), TrackedObjects: f.newGauges(TrackedObjects), Leader: f.newGauge(Leader), DeriveLag: f.newGauges(DeriveLagSeconds), WindowMemory: f.newGauges(WindowMemoryBytes), ClockSkew: f.newGauges(ClockSkewSeconds),
 		AuditEvents: f.newCounters(AuditEventsTotal), AuditLastEvent: f.newGauge(AuditLastEventTimestamp), AuditEnabled: f.newGauge(AuditEnabled),
 		Reviews: f.newCounters(AdmissionReviewsTotal), Scrapes: f.newCounters(ScrapesTotal),
 		HTTPRequests: f.newHistograms(HTTPRequestDurationSeconds), Denied: f.newCounters(AuthzDeniedTotal), HTTPShed: f.newCounters(HTTPShedTotal),

@@ -88,6 +88,7 @@ const (
 	WatchRelistUnrecoverableTotal = "evictrail_watch_relist_unrecoverable_total"
 	TrackedObjects                = "evictrail_tracked_objects"
 	Leader                        = "evictrail_leader"
+	WindowMemoryBytes             = "evictrail_window_memory_bytes"
 	DeriveLagSeconds              = "evictrail_derive_lag_seconds"
 	ClockSkewSeconds              = "evictrail_clock_skew_seconds"
 	AuditEventsTotal              = "evictrail_audit_events_total"

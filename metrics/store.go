@@ -44,12 +44,14 @@ func (m *Metrics) Waiting(bytes int, oldest time.Time) {
 // Unix returns a time as metrics have it, in seconds.
 func Unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// SetLeader shows how far a leader is behind at a time; nothing of a follower.
-func (m *Metrics) SetLeader(s trail.LeaderSigns, now time.Time) {
+// SetLeader shows how far a leader is behind at a time, and how many bytes of history it holds in memory; nothing of a follower.
+func (m *Metrics) SetLeader(s trail.LeaderSigns, windows int64, now time.Time) {
 	if !s.Leads {
 		m.DeriveLag.Reset()
+		m.WindowMemory.Reset()
 		return
 	}
+	m.WindowMemory.WithLabelValues().Set(float64(windows))
 	m.DeriveLag.WithLabelValues().Set(now.Sub(s.Behind()).Seconds())
 }
 

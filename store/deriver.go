@@ -1,11 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,8 +19,8 @@ import (
 	"github.com/evictrail/evictrail/trail/fold"
 )
 
-// windowBytes is how many bytes of history a deriver holds in memory, about.
-const windowBytes = 64 << 20
+// DefaultWindowMemory is how many bytes of history are held in memory to derive a cluster, about, where nothing else is set.
+const DefaultWindowMemory = 64 << 20
 
 // deriver folds what is recorded of one cluster into rows, in a term. Work waits in one queue: subjects that are dirty, which are marked in the database (subjects.dirty_since)
 // and handed over in memory where this process recorded them, and those that are due (subjects.next_at).
@@ -27,6 +29,7 @@ type deriver struct {
 	cluster string
 	term    int64
 	fold    *fold.Cluster
+	held    atomic.Int64 // bytes of history in memory after the last tick, about
 
 	mu     sync.Mutex
 	handed map[trail.Subject]fold.Dirty // what this process recorded since the last tick
@@ -46,7 +49,7 @@ type deriver struct {
 }
 
 func (s *Store) newDeriver(cluster string, term int64) *deriver {
-	c := fold.New(load.New(s.DB, cluster), windowBytes)
+	c := fold.New(load.New(s.DB, cluster), cmp.Or(s.WindowMemory, DefaultWindowMemory))
 	c.Lookback, c.Derive = tables.Reach, derive
 	return &deriver{
 		store: s, cluster: cluster, term: term, fold: c,
@@ -69,7 +72,7 @@ const (
 	firstPortion = 32
 	mostPortion  = 1024 // also of all that is derived at once
 	tickLong     = 200 * time.Millisecond
-	tickBytes    = windowBytes / 8
+	tickBytes    = DefaultWindowMemory / 8
 )
 
 // portionAfter returns how many subjects are derived at once after a tick with so many of them.
@@ -229,6 +232,7 @@ func (d *deriver) deriveNextBatch(ctx context.Context) (count int, news trail.Ne
 	began := time.Now()
 	d.left = false
 	news, err = d.foldAndFlush(ctx, batch)
+	d.held.Store(int64(d.fold.Size()))
 	if err != nil {
 		return 0, news, false, err
 	}

@@ -136,6 +136,14 @@ func (c *ClusterStore) Follow() { c.deriver.Store(nil) }
 // Leads reports whether this replica derives, as far as it knows.
 func (c *ClusterStore) Leads() bool { return c.deriver.Load() != nil }
 
+// WindowMemory returns how many bytes of history this replica holds in memory to derive, about; 0 where another one derives.
+func (c *ClusterStore) WindowMemory() int64 {
+	if d := c.deriver.Load(); d != nil {
+		return d.held.Load()
+	}
+	return 0
+}
+
 // CatchUp derives all that waits: what was recorded, and what followers, imports, older versions and other thresholds left. Only the leader does: the others get
 // ErrDeposed. It returns how many subjects that were, and what it brought; done, which may be nil, is called with how many there were so far.
 func (c *ClusterStore) CatchUp(ctx context.Context, done func(subjects int)) (int, trail.News, error) {

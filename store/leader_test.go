@@ -45,6 +45,29 @@ func TestFollowersLeaveDerivingToTheLeader(t *testing.T) {
 	require.ErrorIs(t, err, pg.ErrDeposed)
 }
 
+// TestWindowsStayWithinTheirBound derives with room for little and for all: rows are the same, and what is held is what fits.
+func TestWindowsStayWithinTheirBound(t *testing.T) {
+	t.Parallel()
+	facts := storetest.Incident("c1", 20)
+	want := storetest.DumpOf(t, "c1", facts)
+	held := map[int]int64{}
+	for _, bound := range []int{10_000, 0} {
+		s := storetest.New(t)
+		s.WindowMemory = bound
+		leader := s.For("c1", "r1")
+		require.Zero(t, leader.WindowMemory())
+		require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
+		_, err := leader.Append(t.Context(), facts)
+		require.NoError(t, err)
+		_, _, err = leader.CatchUp(t.Context(), nil)
+		require.NoError(t, err)
+		require.Equal(t, want, storetest.Dump(t, s))
+		held[bound] = leader.WindowMemory()
+	}
+	require.LessOrEqual(t, held[10_000], int64(10_000))
+	require.Greater(t, held[0], int64(10_000))
+}
+
 // TestADeposedLeaderDerivesNothing begins the term of another replica: what the first would derive is refused, and what it sees is stored.
 func TestADeposedLeaderDerivesNothing(t *testing.T) {
 	t.Parallel()

@@ -16,6 +16,8 @@ type Store struct {
 	DB *pg.DB // the connections of all rooms
 	// Underived is called for each subject that cannot be derived, when that fails for the first time; nil calls nobody. It is set before anything is written.
 	Underived func(DeriveFailure)
+	// WindowMemory is how many bytes of history whoever derives a cluster holds in memory, about; 0: DefaultWindowMemory. It is set before anything is written.
+	WindowMemory int
 
 	grown  atomic.Int64 // facts since rows were counted
 	mu     sync.Mutex

@@ -32,6 +32,7 @@ func TestRecordingGoesOnWhileNothingIsDerived(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return lag() >= 0 }, 2*time.Minute, 50*time.Millisecond)
 	require.Less(t, lag(), 5.0)
+	require.Regexp(t, `(?m)^evictrail_window_memory_bytes \d`, s.getBody(t, "/metrics"))
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(t.Context()) }()

@@ -161,6 +161,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.close(ctx)) }()
 	db.DB.Retried = func(err error) { web.metrics.StoreFailed(metrics.OpRetry, err) }
+	db.WindowMemory = int(f.leader.memory)
 	db.Underived = func(f store.DeriveFailure) {
 		log.Error("subject cannot be derived: it is left out, and tried again later", "subject", f.Subject, "err", f.Reason)
 	}

@@ -174,7 +174,7 @@ func (r *recorder) reportStatus(ctx context.Context) {
 func (r *recorder) showStatus(ctx context.Context) {
 	repeatUntil(ctx, showEvery, func() {
 		r.config.Metrics.SetRecorder(r.evaluateStatus(ctx))
-		r.config.Metrics.SetLeader(r.leading.snapshotSigns(nowUTC()), nowUTC())
+		r.config.Metrics.SetLeader(r.leading.snapshotSigns(nowUTC()), r.sink.WindowMemory(), nowUTC())
 	})
 }
 
