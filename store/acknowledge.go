@@ -24,7 +24,7 @@ func (s *Store) AcknowledgerOf(scope trail.Scope) *Acknowledger {
 	return &Acknowledger{s.SeenBy(scope), s.DB}
 }
 
-// An acknowledgement replaces the one that the subject has. The clock is that of the database.
+// An acknowledgement replaces the one that the subject has.
 const insertAcknowledgementQuery = `
 WITH replaced AS (
   UPDATE evictrail.acknowledgements
@@ -35,7 +35,7 @@ WITH replaced AS (
     AND expires_at > now()
 )
 INSERT INTO evictrail.acknowledgements (cluster, subject, namespace, vmi, node, author, note, ticket, expires_at)
-VALUES (@cluster, @subject, @namespace, @vmi, @node, @author, @note, @ticket, now() + make_interval(secs => @seconds))
+VALUES (@cluster, @subject, @namespace, @vmi, @node, @author, @note, @ticket, @expires_at)
 RETURNING acknowledgement_id::text`
 
 // Acknowledge stores an acknowledgement, which has been cleaned, and returns it as it is stored. It ends the one that the VM or the node had. Errors: trail.ErrNotFound
@@ -47,7 +47,7 @@ func (s *Acknowledger) Acknowledge(ctx context.Context, a trail.Acknowledgement)
 	}
 	return s.writeAndRead(ctx, "acknowledge", insertAcknowledgementQuery, pgx.StrictNamedArgs{
 		"cluster": cluster, "subject": a.Subject().String(), "namespace": pg.NullText(a.Namespace), "vmi": pg.NullText(a.VMI), "node": pg.NullText(a.Node),
-		"author": a.Author, "note": pg.NullText(a.Note), "ticket": pg.NullText(a.Ticket), "seconds": a.ExpiresAt.Sub(a.CreatedAt).Seconds(),
+		"author": a.Author, "note": pg.NullText(a.Note), "ticket": pg.NullText(a.Ticket), "expires_at": a.ExpiresAt,
 	})
 }
 

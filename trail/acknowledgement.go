@@ -57,6 +57,14 @@ func (a Acknowledgement) Subject() Subject {
 	return VMISubject(a.Namespace, a.VMI)
 }
 
+// Problem returns whose problem a loop is: the VM that it is about or, where it is about no one VM, its node. The name is empty where it is about neither.
+func (l Loop) Problem() Subject {
+	if l.VMI != "" {
+		return VMISubject(l.Namespace, l.VMI)
+	}
+	return Subject{SubjectNode, l.Node}
+}
+
 // Name returns the name of what it is about: NAMESPACE/VM or node NODE.
 func (a Acknowledgement) Name() string {
 	if a.Node != "" {
@@ -67,24 +75,16 @@ func (a Acknowledgement) Name() string {
 
 // Clean returns the acknowledgement with the space in its texts reduced. The error says what makes it unusable at a time.
 func (a Acknowledgement) Clean(now time.Time) (Acknowledgement, error) {
-	for _, one := range []struct {
-		name string
-		text *string
-		most int
-	}{{"author", &a.Author, authorMost}, {"note", &a.Note, noteMost}, {"ticket", &a.Ticket, ticketMost}} {
-		*one.text = strings.Join(strings.Fields(*one.text), " ")
-		switch {
-		case !utf8.ValidString(*one.text) || strings.ContainsFunc(*one.text, isHiddenRune):
-			return a, fmt.Errorf("%s: expected plain text without control characters", one.name)
-		case utf8.RuneCountInString(*one.text) > one.most:
-			return a, fmt.Errorf("%s: expected at most %d characters", one.name, one.most)
-		}
+	var authorErr, noteErr, ticketErr error
+	a.Author, authorErr = CleanAuthor(a.Author)
+	a.Note, noteErr = cleanText("note", a.Note, noteMost)
+	a.Ticket, ticketErr = cleanText("ticket", a.Ticket, ticketMost)
+	if err := cmp.Or(authorErr, noteErr, ticketErr); err != nil {
+		return a, err
 	}
 	switch about := a.Namespace != "" && a.VMI != ""; {
 	case about == (a.Node != "") || (a.Namespace != "") != (a.VMI != ""):
 		return a, errors.New("expected a namespace and a VM, or a node")
-	case a.Author == "":
-		return a, errors.New("author: say who acknowledges the problem")
 	case a.Note == "" && a.Ticket == "":
 		return a, errors.New("note: say what is known of the problem, or name a ticket")
 	case !a.ExpiresAt.After(now):
@@ -93,6 +93,27 @@ func (a Acknowledgement) Clean(now time.Time) (Acknowledgement, error) {
 		return a, fmt.Errorf("expires_at: expected at most %d days from now", int(AckMost.Hours()/24))
 	}
 	return a, nil
+}
+
+// CleanAuthor returns the name of who acknowledges or withdraws, with the space in it reduced.
+func CleanAuthor(name string) (string, error) {
+	name, err := cleanText("author", name, authorMost)
+	if err == nil && name == "" {
+		err = errors.New("author: say who you are")
+	}
+	return name, err
+}
+
+// cleanText returns a text of one line, with the space in it reduced. The error says what makes it unusable.
+func cleanText(name, text string, most int) (string, error) {
+	text = strings.Join(strings.Fields(text), " ")
+	switch {
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, isHiddenRune):
+		return text, fmt.Errorf("%s: expected plain text without control characters", name)
+	case utf8.RuneCountInString(text) > most:
+		return text, fmt.Errorf("%s: expected at most %d characters", name, most)
+	}
+	return text, nil
 }
 
 // isHiddenRune reports whether a character shows nothing by itself, or turns the direction in which others are read.
