@@ -30,8 +30,8 @@ func openAcknowledged(t *testing.T) *store.Store {
 	return s
 }
 
-// acknowledge stores an acknowledgement of a VM or a node.
-func acknowledge(t *testing.T, s *store.Acknowledger, of trail.Subject, author string) trail.Acknowledgement {
+// storeAcknowledgement stores an acknowledgement of a VM or a node.
+func storeAcknowledgement(t *testing.T, s *store.Acknowledger, of trail.Subject, author string) trail.Acknowledgement {
 	t.Helper()
 	a := trail.Acknowledge(of, time.Hour, time.Now())
 	a.Author, a.Note, a.Ticket = author, author+" is on it", "OPS-17"
@@ -59,15 +59,15 @@ func TestAcknowledgement(t *testing.T) {
 	all := s.AcknowledgerOf(trail.Everything())
 	require.Equal(t, []string{"evacuation db-0", "evacuation db-1", "loop budget_pinned", "loop endless_retry"}, queryLines(t, s, annotatedQuery))
 
-	first := acknowledge(t, all, dbOne, "anna")
+	first := storeAcknowledgement(t, all, dbOne, "anna")
 	require.Equal(t, "shop/db-1", first.Name())
 	require.Equal(t, "c1", first.Cluster)
 	require.WithinDuration(t, time.Now().Add(time.Hour), first.ExpiresAt, time.Minute)
-	acknowledge(t, all, dbZero, "anna")
-	acknowledge(t, all, nodeOne, "carl")
+	storeAcknowledgement(t, all, dbZero, "anna")
+	storeAcknowledgement(t, all, nodeOne, "carl")
 	require.Equal(t, []string{"evacuation db-0", "evacuation db-1 anna anna is on it t", "loop budget_pinned carl carl is on it t", "loop endless_retry anna anna is on it t"}, queryLines(t, s, annotatedQuery))
 
-	second := acknowledge(t, all, dbOne, "ben")
+	second := storeAcknowledgement(t, all, dbOne, "ben")
 	replaced, err := s.Acknowledgement(t.Context(), first.ID)
 	require.NoError(t, err)
 	require.Equal(t, "ben", replaced.EndedBy)
@@ -104,7 +104,7 @@ func TestAcknowledgementsOfTenants(t *testing.T) {
 	t.Parallel()
 	s := openAcknowledged(t)
 	all := s.AcknowledgerOf(trail.Everything())
-	ofVM, ofNode := acknowledge(t, all, dbOne, "anna"), acknowledge(t, all, nodeOne, "carl")
+	ofVM, ofNode := storeAcknowledgement(t, all, dbOne, "anna"), storeAcknowledgement(t, all, nodeOne, "carl")
 	both := []trail.Subject{dbOne, nodeOne}
 
 	other := s.AcknowledgerOf(trail.Only("c1", "bank"))
