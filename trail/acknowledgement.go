@@ -134,11 +134,19 @@ func (a Acknowledgement) Sentence() string {
 	if !a.EndedAt.IsZero() {
 		text = fmt.Sprintf("%s was acknowledged by %s until %s", a.Name(), a.Author, formatClock(a.EndedAt))
 	}
-	if a.Note != "" {
-		text += ": " + strings.TrimSuffix(a.Note, ".")
-	}
-	if text += "."; a.Ticket != "" {
+	if text += a.Remark(); a.Ticket != "" {
 		text += " Ticket " + a.Ticket
 	}
 	return text
+}
+
+// Remark returns the note as the end of a sentence that says until when it holds: after a colon, with a stop; the stop alone where there is none.
+func (a Acknowledgement) Remark() string {
+	switch {
+	case a.Note == "":
+		return "."
+	case strings.ContainsAny(a.Note[len(a.Note)-1:], ".?!"):
+		return ": " + a.Note
+	}
+	return ": " + a.Note + "."
 }

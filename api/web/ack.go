@@ -38,9 +38,9 @@ type ackHold struct {
 
 var ackHolds = []ackHold{{Hours: "1h", Name: "1 hour"}, {Hours: "4h", Name: "4 hours"}, {Hours: "8h", Name: "8 hours", Selected: true}, {Hours: "24h", Name: "1 day"}, {Hours: "72h", Name: "3 days"}, {Hours: "168h", Name: "7 days"}, {Hours: "720h", Name: "30 days"}}
 
-// showAcknowledgement has the page show the acknowledgement of a VM or a node that holds now, and the forms to write one. A page about the past
-// does not call it, and one about nothing that can be named shows nothing.
-func (v *visit) showAcknowledgement(cluster string, of trail.Subject) error {
+// showAcknowledgement has the page show the acknowledgement of a VM or a node that holds now, and the forms to write one; alerting is what the alerts
+// are about. A page about the past does not call it, and one about nothing that can be named shows nothing.
+func (v *visit) showAcknowledgement(cluster string, of, alerting trail.Subject) error {
 	b := &ackBody{Cluster: cluster, Here: v.Here, Holds: ackHolds, AskAuthor: !v.site.Guarded, Writable: v.site.Acknowledge != nil}
 	if b.Node = of.Name; of.Kind != trail.SubjectNode {
 		b.Node = ""
@@ -57,7 +57,7 @@ func (v *visit) showAcknowledgement(cluster string, of trail.Subject) error {
 	if a, is := held[of]; is {
 		b.Held = &a
 	}
-	b.Silence = silenceHref(v.site.Alertmanager, b)
+	b.Silence = silenceHref(v.site.Alertmanager, cluster, alerting, b.Held)
 	v.Ack = b
 	return nil
 }
@@ -67,7 +67,7 @@ var inRegexp = regexp.MustCompile(`^[-_.A-Za-z0-9]+$`)
 
 // silenceHref returns the address at an Alertmanager of the form for a silence of the alerts about a VM or a node. Alerts have the label cluster
 // only where series of several clusters come to one Prometheus: a silence matches those without it, too. The comment is read since Alertmanager 0.26.
-func silenceHref(alertmanager string, b *ackBody) string {
+func silenceHref(alertmanager, cluster string, of trail.Subject, held *trail.Acknowledgement) string {
 	if alertmanager == "" {
 		return ""
 	}
@@ -75,20 +75,21 @@ func silenceHref(alertmanager string, b *ackBody) string {
 	add := func(label, op, value string) {
 		matchers = append(matchers, label+op+`"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value)+`"`)
 	}
-	if inRegexp.MatchString(b.Cluster) {
-		add("cluster", "=~", b.Cluster+"|")
+	if inRegexp.MatchString(cluster) {
+		add("cluster", "=~", cluster+"|")
 	} else {
-		add("cluster", "=", b.Cluster)
+		add("cluster", "=", cluster)
 	}
-	if b.Node != "" {
-		add(metrics.LabelNode, "=", b.Node)
+	if of.Kind == trail.SubjectNode {
+		add(metrics.LabelNode, "=", of.Name)
 	} else {
-		add(metrics.LabelNamespace, "=", b.Namespace)
-		add(metrics.LabelVMI, "=", b.VMI)
+		namespace, name := of.VM()
+		add(metrics.LabelNamespace, "=", namespace)
+		add(metrics.LabelVMI, "=", name)
 	}
 	href := strings.TrimSuffix(alertmanager, "/") + "/#/silences/new?filter=" + escapeFragment("{"+strings.Join(matchers, ",")+"}")
-	if a := b.Held; a != nil {
-		href += "&comment=" + escapeFragment(strings.TrimSpace(a.Note+" "+a.Ticket))
+	if held != nil {
+		href += "&comment=" + escapeFragment(strings.TrimSpace(held.Note+" "+held.Ticket))
 	}
 	return href
 }

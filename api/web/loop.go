@@ -71,7 +71,7 @@ func loopPage(v *visit) error {
 	}
 	v.Title, v.Cluster, v.AsOf, v.Content = b.Name, cluster, seen, b
 	if l.Open() {
-		if err := v.showAcknowledgement(cluster, l.Problem()); err != nil {
+		if err := v.showAcknowledgement(cluster, l.Problem(), of); err != nil {
 			return err
 		}
 		v.followLive("node", l.Node)

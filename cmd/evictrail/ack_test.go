@@ -13,6 +13,19 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
+// findOpenLoop returns the page of the loop about a VM that is open.
+func findOpenLoop(t *testing.T, database, vmi string) string {
+	t.Helper()
+	var found []string
+	for _, l := range queryRows[struct{ ID, VMI string }](t, database, "SELECT loop_id::text AS id, vmi FROM evictrail_v1.loops WHERE closed_at IS NULL") {
+		if l.VMI == vmi {
+			found = append(found, "/loops/"+l.ID)
+		}
+	}
+	require.Len(t, found, 1)
+	return found[0]
+}
+
 // TestAck acknowledges the problems of a VM and a node on the command line, to the database and by way of a server, and looks at the list, the view
 // and the pages.
 func TestAck(t *testing.T) {
@@ -47,9 +60,11 @@ func TestAck(t *testing.T) {
 
 	page := fetchPage(t, open, "/vms/demo/nbr-1")
 	require.Contains(t, page.text, "Acknowledged by anna until")
-	require.Contains(t, page.text, "Ticket OPS-17")
+	require.Contains(t, page.text, ": disk array is being fixed. Ticket OPS-17")
 	require.Contains(t, page.links, "https://alertmanager.example/#/silences/new?filter=%7Bcluster%3D~%22k-blocked-slot%7C%22%2Cnamespace%3D%22demo%22%2Cvmi%3D%22nbr-1%22%7D&comment=disk%20array%20is%20being%20fixed%20OPS-17")
 	require.Contains(t, page.text, "Withdraw")
+	require.Contains(t, fetchPage(t, open, findOpenLoop(t, url, "nbr-2")).links, "https://alertmanager.example/#/silences/new?filter=%7Bcluster%3D~%22k-blocked-slot%7C%22%2Cnode%3D%22worker-1%22%7D",
+		"the alerts about a dual retry loop are about its node")
 	require.NotContains(t, fetchPage(t, closed, "/vms/demo/nbr-1").text, "Withdraw", "where nothing is written there is no form")
 	require.NotContains(t, fetchPage(t, open, "/vms/demo/nbr-1?at=2026-11-21T00:45:00Z").text, "Acknowledge", "the past is not acknowledged")
 	page = fetchPage(t, open, "/nodes/worker-1")
@@ -60,7 +75,7 @@ func TestAck(t *testing.T) {
 
 	require.Contains(t, run(exitFound, "ack", "withdraw", id, "--author", "carl", "--server", open.URL), "demo/nbr-1 was acknowledged by anna until ")
 	require.Contains(t, run(exitNotFound, "ack", "withdraw", id, "--author", "carl", "--database-url", url), "it has ended already")
-	require.Contains(t, fetchPage(t, open, "/vms/demo/nbr-1").text, "Acknowledge this problem")
+	require.Contains(t, fetchPage(t, open, "/vms/demo/nbr-1").text, "Acknowledge a problem")
 
 	require.Contains(t, run(exitError, "ack", "vm", "demo/nbr-1", "--note", "known", "--server", closed.URL), "start it with --auth=kubernetes")
 	require.Contains(t, run(exitNotFound, "ack", "vm", "demo/nobody", "--note", "known", "--database-url", url), "VM demo/nobody: nothing found")
