@@ -141,7 +141,12 @@ func newFullServer() Server {
 func newDocument(columns []trail.Column) document {
 	d := document{OpenAPI: "3.1.0", Info: about, Tags: tags, Components: components{describeHeaders(), describeSchemas(columns)}}
 	for _, r := range newFullServer().buildRoutes(newCrowd()) {
-		d.Paths = append(d.Paths, field{r.path, fields{{strings.ToLower(r.method), r.describeOperation()}}})
+		one := field{strings.ToLower(r.method), r.describeOperation()}
+		if i := slices.IndexFunc(d.Paths, func(f field) bool { return f.Name == r.path }); i >= 0 {
+			d.Paths[i].Value = append(d.Paths[i].Value.(fields), one)
+			continue
+		}
+		d.Paths = append(d.Paths, field{r.path, fields{one}})
 	}
 	return d
 }

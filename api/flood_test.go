@@ -32,6 +32,9 @@ func (c *knownCluster) Authenticate(_ context.Context, token string, _ []string)
 }
 func (*knownCluster) MaySeeVMs(context.Context, User, string) (bool, error) { return true, nil }
 func (*knownCluster) MayScrape(context.Context, User) (bool, error)         { return true, nil }
+func (*knownCluster) MayAcknowledge(context.Context, User, trail.Subject) (bool, error) {
+	return true, nil
+}
 
 // TestJunkLocksNobodyOut sends junk tokens from twelve addresses of one network over HTTP, fourteen a second each, for several times as long as a
 // verdict holds: whoever was known is answered throughout, Prometheus as well, also with a token that is new; and so is a stranger of another network.
@@ -169,8 +172,9 @@ type reviewed func(token string) bool
 func (f reviewed) Authenticate(_ context.Context, token string, _ []string) (User, bool, error) {
 	return User{Name: token}, f(token), nil
 }
-func (reviewed) MaySeeVMs(context.Context, User, string) (bool, error) { return true, nil }
-func (reviewed) MayScrape(context.Context, User) (bool, error)         { return true, nil }
+func (reviewed) MaySeeVMs(context.Context, User, string) (bool, error)             { return true, nil }
+func (reviewed) MayScrape(context.Context, User) (bool, error)                     { return true, nil }
+func (reviewed) MayAcknowledge(context.Context, User, trail.Subject) (bool, error) { return true, nil }
 
 // TestNetworks has addresses of one machine or of one network share, in each form in which they come.
 func TestNetworks(t *testing.T) {

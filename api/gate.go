@@ -33,6 +33,8 @@ type Reviewer interface {
 	MaySeeVMs(ctx context.Context, user User, namespace string) (bool, error)
 	// MayScrape reports whether a user may get /metrics.
 	MayScrape(ctx context.Context, user User) (bool, error)
+	// MayAcknowledge reports whether a user may patch the VMI of a VM, or a node: who may change it may say that its problem is known.
+	MayAcknowledge(ctx context.Context, user User, of trail.Subject) (bool, error)
 }
 
 // Gate lets in whom the cluster knows, and says what they may see: all of it, or the VMs of the namespaces in which the cluster lets
@@ -79,8 +81,9 @@ const (
 
 // caller is who asks, and what they may see.
 type caller struct {
-	user  string
-	scope trail.Scope
+	user     string
+	identity User
+	scope    trail.Scope
 }
 
 // ServerTokens says where tokens that were made for the API server itself are accepted.
@@ -140,9 +143,7 @@ func (g *Gate) authorizeRequest(r *http.Request, needs right) (caller, error) {
 		p.retry = time.Second
 		return caller{}, p
 	case DeniedNoAnswer:
-		p := g.denyRequest(v.refused, http.StatusServiceUnavailable, "the cluster cannot be asked now who you are and what you may see: /readyz and the log of evictrail say more")
-		p.retry = retryBusy
-		return caller{}, p
+		return caller{}, g.denyUnanswered()
 	case DeniedNoRight:
 		return caller{}, g.denyRequest(v.refused, http.StatusForbidden, noRight[needs](v.user))
 	}
@@ -176,6 +177,13 @@ func (g *Gate) denyRequest(cause string, status int, detail string) *Problem {
 	if status == http.StatusUnauthorized {
 		p.challenge = challenge
 	}
+	return p
+}
+
+// denyUnanswered refuses a request about whose sender the cluster does not answer.
+func (g *Gate) denyUnanswered() *Problem {
+	p := g.denyRequest(DeniedNoAnswer, http.StatusServiceUnavailable, "the cluster cannot be asked now who you are and what you may see: /readyz and the log of evictrail say more")
+	p.retry = retryBusy
 	return p
 }
 
@@ -223,7 +231,7 @@ func (g *Gate) reviewToken(ctx context.Context, q tokenQuestion) (v verdict, err
 	case !known:
 		return verdict{refused: DeniedCredentials}, nil
 	}
-	v.user = user.Name
+	v.user, v.identity = user.Name, user
 	if q.needs == rightToScrape {
 		may, err := g.Reviewer.MayScrape(ctx, user)
 		if !may {

@@ -56,6 +56,11 @@ func (f *fakeCluster) MayScrape(_ context.Context, user api.User) (bool, error) 
 	return f.isAllowed(user, "/metrics")
 }
 
+// MayAcknowledge lets those patch who see "patch" and what it is.
+func (f *fakeCluster) MayAcknowledge(_ context.Context, user api.User, of trail.Subject) (bool, error) {
+	return f.isAllowed(user, "patch "+of.String())
+}
+
 func (f *fakeCluster) isAllowed(user api.User, what string) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -33,6 +33,7 @@ func TestOtherSitesCannotWrite(t *testing.T) {
 	s.Readers = func(trail.Scope) api.Reader {
 		return &fakeReader{whatIf: func(context.Context, whatif.Question) (whatif.Answer, error) { return whatif.Answer{}, nil }}
 	}
+	s.Acknowledgers = func(trail.Scope) api.Acknowledger { written++; return nil }
 	s.Site = &web.Site{Readers: web.ForAll(nobodysPages{})}
 	h := s.Handler()
 	post := func(method, path string, header ...string) *httptest.ResponseRecorder {
@@ -47,7 +48,7 @@ func TestOtherSitesCannotWrite(t *testing.T) {
 		return w
 	}
 	refused := 0
-	for _, path := range []string{"/audit", "/admission", "/api/v1/whatif", "/signin", "/signout", "/theme", "/nowhere"} {
+	for _, path := range []string{"/audit", "/admission", "/api/v1/whatif", "/api/v1/acknowledgements", "/acknowledgements", "/acknowledgements/withdraw", "/signin", "/signout", "/theme", "/nowhere"} {
 		for _, header := range [][]string{
 			{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}, {"Origin", "null"},
 		} {

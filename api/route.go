@@ -38,7 +38,9 @@ type mediaTypeEntry struct {
 func (s Server) buildRoutes(c *crowd) []route {
 	var all []route
 	if s.Readers != nil {
-		all = append(all, (&reads{s.Readers, s.Gate, s.Failed, c}).buildRoutes()...)
+		reads := &reads{s.Readers, s.Gate, s.Failed, c}
+		all = append(all, reads.buildRoutes()...)
+		all = append(all, acknowledging{s.Acknowledgers, s.Gate}.buildRoutes(reads)...)
 		all = append(all, documentRoutes()...)
 	}
 	if s.Stream != nil {

@@ -20,6 +20,8 @@ type Server struct {
 	Stream    *Stream
 	// Readers returns what answers the routes below /api/v1 to a caller who sees so much; nil: there are none.
 	Readers func(trail.Scope) Reader
+	// Acknowledgers returns what writes acknowledgements for a caller who sees so much; nil: nothing is written.
+	Acknowledgers func(trail.Scope) Acknowledger
 	// Gate says who callers are, and what each may see; nil: everybody sees everything.
 	Gate *Gate
 	// Hosts are the names under which we are called; none: any.
@@ -58,6 +60,7 @@ func (s Server) newRouter() *mux.Router {
 		if s.Gate != nil {
 			site.CreateToken = s.Gate.CreateToken()
 		}
+		acknowledging{s.Acknowledgers, s.Gate}.serveVisitors(&site)
 		pages := r.NewRoute().Subrouter()
 		pages.Use(compressResponses)
 		site.Route(pages)
@@ -80,7 +83,7 @@ func unknownPath(w http.ResponseWriter, r *http.Request) {
 func wrongMethod(router *mux.Router) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var allowed []string
-		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
 			other := r.Clone(r.Context())
 			other.Method = method
 			if match := (mux.RouteMatch{}); router.Match(other, &match) && match.MatchErr == nil {

@@ -11,13 +11,14 @@ import (
 
 // The tags of the document.
 const (
-	tagLists    = "lists"
-	tagWhy      = "answers"
-	tagNames    = "names"
-	tagStream   = "stream"
-	tagIn       = "intake"
-	tagHealth   = "health"
-	tagDocument = "document"
+	tagLists       = "lists"
+	tagWhy         = "answers"
+	tagAcknowledge = "acknowledgements"
+	tagNames       = "names"
+	tagStream      = "stream"
+	tagIn          = "intake"
+	tagHealth      = "health"
+	tagDocument    = "document"
 )
 
 var about = info{
@@ -30,6 +31,7 @@ var about = info{
 var tags = []tag{
 	{tagLists, "Rows of the views, the newest first, by pages: the header Link names the next. A filter that a view has no column for is refused, and so is what is not known."},
 	{tagWhy, "Answers in words, with what they rest on."},
+	{tagAcknowledge, "Who knows a problem, until when. Only an evictrail that runs with --auth writes."},
 	{tagNames, "Names, for completion."},
 	{tagStream, "What is new, as it comes."},
 	{tagIn, "What clusters send."},
@@ -120,7 +122,7 @@ func describeSchemas(columns []trail.Column) fields {
 	for _, v := range trail.Views() {
 		all = append(all, field{rowName(v), withDescription(rowSchema(v, columns), "A row of "+v.About+". View evictrail_v1."+v.Name+".")})
 	}
-	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Recorder", recorderSchema()}, field{"Settings", settingsSchema()},
+	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Recorder", recorderSchema()}, field{"Settings", settingsSchema()}, field{"Acknowledgement", acknowledgementSchema()},
 		field{"Problem", problemSchema()})
 }
 

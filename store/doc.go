@@ -32,6 +32,8 @@
 //   - Fold and flush: deriver.go has subjects derived that are dirty or due, in memory; load reads what that lacks, and flush.go writes what changed.
 //     failures.go leaves out for a while what cannot be derived.
 //
+// What people write themselves, acknowledgements, is no fact: acknowledge.go.
+//
 // A Store reads all of its database (read.Whole), and returns Readers of what callers see (SeenBy); package retention works on its DB. Package storetest makes tests a
 // database each.
 //

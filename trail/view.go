@@ -101,6 +101,11 @@ var (
 		At: "began_at", Key: "outage_id", End: "ended_at", Changed: changedAt, Where: []string{"node"},
 		Brief: []string{"cluster", "node", "began_at", "ended_at", "ended_by", "cause", "message"},
 	}
+	ViewAcknowledgements = View{
+		Noun: "acknowledgements", Name: "acknowledgements", About: "acknowledgements: who knows the problem of a VM or a node, until when, and the ticket",
+		At: "created_at", Key: "acknowledgement_id", End: "ended_at", Changed: changedAt, Where: byVM,
+		Brief: []string{"cluster", "namespace", "vmi", "node", "author", "note", "ticket", "created_at", "expires_at", "ended_at", "acknowledgement_id"},
+	}
 	ViewTimeline = View{
 		Noun: "timeline", Name: "timeline", About: "the timeline: the story of VMs and nodes, one sentence a line",
 		At: "at", Key: "event_id", Changed: changedAt, Where: byVM,
@@ -117,6 +122,6 @@ var (
 func Views() []View {
 	return []View{
 		ViewRequests, ViewEvacuations, ViewMigrations, ViewPlacements, ViewDecisions, ViewHolds, ViewLoops, ViewDrains, ViewBlockers,
-		ViewGaps, ViewContext, ViewConsequences, ViewOutages, ViewTimeline, ViewEvents,
+		ViewGaps, ViewContext, ViewConsequences, ViewOutages, ViewAcknowledgements, ViewTimeline, ViewEvents,
 	}
 }

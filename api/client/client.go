@@ -134,7 +134,7 @@ func (c *Client) sendRequest(ctx context.Context, method string, at *url.URL, me
 	}
 	sort, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	switch {
-	case answer.StatusCode == http.StatusOK && sort == mediaType:
+	case (answer.StatusCode == http.StatusOK || answer.StatusCode == http.StatusCreated) && sort == mediaType:
 		return got, answer.Header, nil
 	case sort == "application/problem+json":
 		return nil, nil, c.parseProblem(got)

@@ -6,5 +6,5 @@
 //	answer, err := c.Why(ctx, trail.Question{Of: trail.VMISubject("shop", "db-1")})
 //	// answer.Paragraph says why the VM was moved, or was not
 //
-// client.go has the conversation, list.go gathers pages to lists, why.go the rest.
+// client.go has the conversation, list.go gathers pages to lists, acknowledge.go writes, why.go has the rest.
 package client

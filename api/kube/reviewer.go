@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/trail"
 )
 
 // Reviewer asks one API server. It is safe for concurrent use.
@@ -77,6 +78,16 @@ func (r *Reviewer) MaySeeVMs(ctx context.Context, user api.User, namespace strin
 // MayScrape implements api.Reviewer.
 func (r *Reviewer) MayScrape(ctx context.Context, user api.User) (bool, error) {
 	return r.may(ctx, user, authorization.SubjectAccessReviewSpec{NonResourceAttributes: &authorization.NonResourceAttributes{Path: "/metrics", Verb: "get"}})
+}
+
+// MayAcknowledge implements api.Reviewer.
+func (r *Reviewer) MayAcknowledge(ctx context.Context, user api.User, of trail.Subject) (bool, error) {
+	right := authorization.ResourceAttributes{Verb: "patch", Version: "v1", Resource: "nodes", Name: of.Name}
+	if of.Kind != trail.SubjectNode {
+		right.Group, right.Resource = "kubevirt.io", "virtualmachineinstances"
+		right.Namespace, right.Name = of.VM()
+	}
+	return r.may(ctx, user, authorization.SubjectAccessReviewSpec{ResourceAttributes: &right})
 }
 
 func (r *Reviewer) may(ctx context.Context, user api.User, spec authorization.SubjectAccessReviewSpec) (bool, error) {

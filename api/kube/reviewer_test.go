@@ -8,9 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	authentication "k8s.io/api/authentication/v1"
+	authorization "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/api/kube"
+	"github.com/evictrail/evictrail/trail"
 )
 
 // TestAudiencesAreAskedForAndChecked has an API server answer in each way that the API of TokenReview allows.
@@ -59,4 +62,32 @@ func TestAudiencesAreAskedForAndChecked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhoMayPatchMayAcknowledge compares what an API server is asked about a VM and about a node.
+func TestWhoMayPatchMayAcknowledge(t *testing.T) {
+	t.Parallel()
+	var asked *authorization.ResourceAttributes
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review authorization.SubjectAccessReview
+		if json.NewDecoder(r.Body).Decode(&review) != nil || review.Spec.User != "jane" {
+			t.Errorf("%s: expected a review of the user", r.URL)
+		}
+		asked = review.Spec.ResourceAttributes
+		review.Status.Allowed = asked.Resource == "nodes"
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	t.Cleanup(server.Close)
+	reviewer, err := kube.New(&rest.Config{Host: server.URL})
+	require.NoError(t, err)
+	may, err := reviewer.MayAcknowledge(t.Context(), api.User{Name: "jane"}, trail.VMISubject("shop", "db-1"))
+	require.NoError(t, err)
+	require.False(t, may)
+	require.Equal(t, &authorization.ResourceAttributes{Verb: "patch", Group: "kubevirt.io", Version: "v1", Resource: "virtualmachineinstances", Namespace: "shop", Name: "db-1"}, asked)
+	may, err = reviewer.MayAcknowledge(t.Context(), api.User{Name: "jane"}, trail.Subject{Kind: trail.SubjectNode, Name: "n1"})
+	require.NoError(t, err)
+	require.True(t, may)
+	require.Equal(t, &authorization.ResourceAttributes{Verb: "patch", Version: "v1", Resource: "nodes", Name: "n1"}, asked)
 }

@@ -71,6 +71,9 @@ func loopPage(v *visit) error {
 	}
 	v.Title, v.Cluster, v.AsOf, v.Content = b.Name, cluster, seen, b
 	if l.Open() {
+		if err := v.showAcknowledgement(cluster, l.Problem(), of); err != nil {
+			return err
+		}
 		v.followLive("node", l.Node)
 	}
 	return v.renderPage("loop", http.StatusOK)

@@ -74,6 +74,10 @@ func nodePage(v *visit) error {
 	b.Facts = factsHref(c.Name, "", node, w.From, w.To, nil, "")
 	v.Title, v.Cluster, v.AsOf, v.Content = node, c.Name, c.Now, b
 	if at.IsZero() {
+		of := trail.Subject{Kind: trail.SubjectNode, Name: node}
+		if err := v.showAcknowledgement(c.Name, of, of); err != nil {
+			return err
+		}
 		v.followLive("node", node)
 	}
 	return v.renderPage("node", http.StatusOK)

@@ -31,6 +31,8 @@ type Reader interface {
 	Loop(ctx context.Context, cluster string, id trail.FactID) (string, trail.Loop, error)
 	Recorded(ctx context.Context, cluster string, of trail.Subject, from, to time.Time, most int) ([]trail.Recorded, error)
 	Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error)
+	// Acknowledged returns the acknowledgements that hold now of some VMs and nodes of a cluster.
+	Acknowledged(ctx context.Context, cluster string, of []trail.Subject) (map[trail.Subject]trail.Acknowledgement, error)
 	WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error)
 }
 
@@ -51,6 +53,11 @@ type Site struct {
 	Turn Turn
 	// LongTurn is Turn for a page that may take long; nil: at once.
 	LongTurn Turn
+	// Acknowledge and Withdraw write for who sends a request; nil: nothing is written. Errors may be a *Refusal.
+	Acknowledge func(*http.Request, trail.Acknowledgement) error
+	Withdraw    func(r *http.Request, id trail.FactID, by string) error
+	// Alertmanager is the address of one in which the alerts of a VM or a node can be silenced; empty: there is none.
+	Alertmanager string
 	// Failed is called with an error that a visitor cannot fix; may be nil.
 	Failed func(path string, err error)
 }
@@ -81,6 +88,10 @@ func (s *Site) Route(r *mux.Router) {
 		r.Path(signInPath).Methods(http.MethodPost).HandlerFunc(s.signIn)
 		r.Path("/signout").Methods(http.MethodPost).HandlerFunc(signOut)
 	}
+	if s.Acknowledge != nil {
+		r.Path(acknowledgePath).Methods(http.MethodPost).HandlerFunc(s.newFormHandler(s.acknowledge))
+		r.Path(withdrawPath).Methods(http.MethodPost).HandlerFunc(s.newFormHandler(s.withdraw))
+	}
 	r.Path("/theme").Methods(http.MethodPost).HandlerFunc(chooseTheme)
 	r.PathPrefix("/assets/").Methods(http.MethodGet, http.MethodHead).Handler(http.StripPrefix("/assets/", cacheAssets(http.FileServerFS(assets))))
 }
@@ -88,13 +99,14 @@ func (s *Site) Route(r *mux.Router) {
 // visit is one request for a page: what it asks with, and what it is answered with.
 type visit struct {
 	*http.Request
-	site   *Site
-	reader Reader // of what the visitor may see
-	w      http.ResponseWriter
-	status int          // of the page that was made; 0: none was
-	body   bytes.Buffer // of it
-	sent   func()       // to be called when it was sent; nil: nothing is
-	asked  time.Time    // when the page was asked for
+	site    *Site
+	reader  Reader // of what the visitor may see
+	limited bool   // the visitor sees some namespaces alone
+	w       http.ResponseWriter
+	status  int          // of the page that was made; 0: none was
+	body    bytes.Buffer // of it
+	sent    func()       // to be called when it was sent; nil: nothing is
+	asked   time.Time    // when the page was asked for
 
 	recorders []trail.RecorderStatus // of all clusters, ordered by name
 	frame
@@ -113,6 +125,7 @@ type frame struct {
 	Live       string                 // where changes are announced; empty: the page is about the past
 	AsOf       time.Time              // the moment for which it speaks; zero: it speaks for none
 	Query      string                 // what was searched for
+	Ack        *ackBody               // of the VM or the node that the page is about; nil: nothing is shown of it
 	Content    any                    // of the page's own template
 }
 
@@ -127,17 +140,20 @@ func (s *Site) newPageHandler(show func(*visit) error) http.HandlerFunc {
 // newPageHandlerWithin is page with bounds of its own.
 func (s *Site) newPageHandlerWithin(timeout time.Duration, turn Turn, show func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		s.serveVisit(w, r, func(v *visit) error {
-			err := v.authorizeVisitor()
-			if err == nil {
-				err = v.inTurn(timeout, turn, show)
-			}
-			if refusal, is := errors.AsType[*Refusal](err); is {
-				return v.renderRefusal(refusal)
-			}
-			return err
-		})
+		s.serveVisit(w, r, func(v *visit) error { return v.showToVisitor(timeout, turn, show) })
 	}
+}
+
+// showToVisitor shows the page to who may see it, when it is its turn.
+func (v *visit) showToVisitor(timeout time.Duration, turn Turn, show func(*visit) error) error {
+	err := v.authorizeVisitor()
+	if err == nil {
+		err = v.inTurn(timeout, turn, show)
+	}
+	if refusal, is := errors.AsType[*Refusal](err); is {
+		return v.renderRefusal(refusal)
+	}
+	return err
 }
 
 // serveVisit answers with what shows a page, or else with an error page. Nobody was asked yet who they are.
@@ -265,7 +281,7 @@ func (v *visit) renderFailure(err error) {
 			v.site.Failed(v.URL.Path, err)
 		}
 	}
-	v.Content, v.Live, v.AsOf = f, "", time.Time{}
+	v.Content, v.Live, v.AsOf, v.Ack = f, "", time.Time{}, nil
 	if v.renderPage("error", status) != nil {
 		http.Error(v.w, f.What, http.StatusInternalServerError)
 	}
@@ -296,7 +312,7 @@ func cacheAssets(next http.Handler) http.Handler {
 
 // pages are the templates, each with the layout around it.
 var pages = func() map[string]*template.Template {
-	layout := template.Must(template.New("layout").Funcs(words).ParseFS(files, "templates/layout.html", "templates/chart.html"))
+	layout := template.Must(template.New("layout").Funcs(words).ParseFS(files, "templates/layout.html", "templates/chart.html", "templates/ack.html"))
 	out := map[string]*template.Template{}
 	for _, name := range []string{"front", "vm", "node", "loop", "facts", "search", "whatif", "signin", "error"} {
 		out[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "templates/"+name+".html"))

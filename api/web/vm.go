@@ -78,6 +78,10 @@ func vmPage(v *visit) error {
 	b.Facts = factsHref(c.Name, namespace+"/"+name, "", w.From, w.To, nil, "")
 	v.Title, v.Cluster, v.AsOf, v.Content = namespace+"/"+name, c.Name, c.Now, b
 	if at.IsZero() {
+		of := trail.VMISubject(namespace, name)
+		if err := v.showAcknowledgement(c.Name, of, of); err != nil {
+			return err
+		}
 		v.followLive("vm", namespace+"/"+name)
 	}
 	return v.renderPage("vm", http.StatusOK)

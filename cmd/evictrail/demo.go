@@ -87,7 +87,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 				return trail.RecorderStatus{State: trail.RecorderNotRecording, Since: nowUTC(), Why: []string{"The database does not answer."}, Details: []string{err.Error()}, Unready: true}
 			}
 			return trail.RecorderStatus{State: trail.RecorderRecording, Since: started}
-		}, newReadServer(serving, db.Store, log))
+		}, f.listen.newServer(serving, db.Store, log))
 	})
 	g.Go(func() error {
 		defer stop()

@@ -209,7 +209,7 @@ func ignoreCancel(ctx context.Context, err error) error {
 
 // newServer is what can be asked of us and sent to us.
 func (f *runFlags) newServer(ctx context.Context, db *store.Store, watching *watcher, gate *api.Gate, denied func(cause string), log *slog.Logger) api.Server {
-	s := newReadServer(ctx, db, log)
+	s := f.listen.newServer(ctx, db, log)
 	s.Gate = gate
 	s.Audit = &api.Audit{Take: watching.ingestAudit, Access: f.intake.newAccess(&f.listen, denied)}
 	return s

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -58,12 +59,14 @@ type listenFlags struct {
 	listen, auth string
 	audiences    []string // of tokens, with authKubernetes
 	serverTokens string   // where those for the API server itself are accepted, too
+	alertmanager string   // URL; empty: pages link to none
 }
 
 func (l *listenFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.listen, "listen", "127.0.0.1:8080", "`address` of the API, metrics, health and what is sent to us")
 	cmd.Flags().StringVar(&l.auth, "auth", "", "who may read: `kubernetes`: whom the cluster lets get VMs, those of their namespaces; none: everybody, also other hosts. Without it only this machine may")
 	cmd.Flags().StringArrayVar(&l.audiences, "auth-audience", []string{"evictrail"}, "with --auth=kubernetes: accept tokens made for this `audience`, as by kubectl create token --audience; may be repeated")
+	cmd.Flags().StringVar(&l.alertmanager, "alertmanager-url", "", "`URL` of an Alertmanager as browsers reach it: pages link to a new silence for the alerts of a VM or a node")
 	cmd.Flags().StringVar(&l.serverTokens, "auth-api-tokens", string(api.ServerTokensMetrics), "accept tokens made for the API server itself, which are of use elsewhere: `metrics`: from who scrapes /metrics; all: from everybody; none")
 }
 
@@ -90,6 +93,9 @@ func (l *listenFlags) checkFlags() error {
 	}
 	if l.auth != "" && l.auth != authNone && l.auth != authKubernetes {
 		return usageErrorf("auth %q: expected kubernetes or none", l.auth)
+	}
+	if u, err := url.Parse(l.alertmanager); l.alertmanager != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "") {
+		return usageErrorf("alertmanager-url %q: expected an address such as https://alertmanager.example", l.alertmanager)
 	}
 	if err := l.checkTokens(); err != nil {
 		return err
@@ -242,6 +248,16 @@ func retryUntilAvailable[T any](ctx context.Context, log *slog.Logger, message s
 
 // nowUTC is the clock of a live cluster.
 func nowUTC() time.Time { return time.Now().UTC() }
+
+// newServer is newReadServer that takes acknowledgements, too, where it was said who may read: else nothing is written.
+func (l *listenFlags) newServer(ctx context.Context, s *store.Store, log *slog.Logger) api.Server {
+	server := newReadServer(ctx, s, log)
+	server.Site.Alertmanager = l.alertmanager
+	if l.auth != "" {
+		server.Acknowledgers = func(scope trail.Scope) api.Acknowledger { return s.AcknowledgerOf(scope) }
+	}
+	return server
+}
 
 // newReadServer is what answers from a database until ctx ends: the web page, and the stream that keeps it up to date.
 func newReadServer(ctx context.Context, s *store.Store, log *slog.Logger) api.Server {

@@ -1,4 +1,4 @@
--- The subquery of overdue is run only where that column is asked for.
+-- Subqueries are run only where their columns are asked for.
 CREATE OR REPLACE VIEW evictrail_v1.evacuations AS
 SELECT
     cluster,
@@ -40,7 +40,40 @@ SELECT
       WHERE c.cluster = e.cluster
         AND e.ended_at IS NULL
         AND e.next_retry_at < c.alive_at
-    ) AS overdue
+    ) AS overdue,
+    (
+      SELECT k.author
+      FROM evictrail.acknowledgements AS k
+      WHERE k.cluster = e.cluster
+        AND k.subject = 'vmi:' || e.namespace || '/' || e.vmi
+        AND k.ended_at IS NULL
+        AND k.expires_at > now()
+        AND e.ended_at IS NULL
+      ORDER BY k.created_at DESC
+      LIMIT 1
+    ) AS acknowledged_by,
+    (
+      SELECT k.expires_at
+      FROM evictrail.acknowledgements AS k
+      WHERE k.cluster = e.cluster
+        AND k.subject = 'vmi:' || e.namespace || '/' || e.vmi
+        AND k.ended_at IS NULL
+        AND k.expires_at > now()
+        AND e.ended_at IS NULL
+      ORDER BY k.created_at DESC
+      LIMIT 1
+    ) AS acknowledged_until,
+    (
+      SELECT k.note
+      FROM evictrail.acknowledgements AS k
+      WHERE k.cluster = e.cluster
+        AND k.subject = 'vmi:' || e.namespace || '/' || e.vmi
+        AND k.ended_at IS NULL
+        AND k.expires_at > now()
+        AND e.ended_at IS NULL
+      ORDER BY k.created_at DESC
+      LIMIT 1
+    ) AS acknowledgement_note
 FROM evictrail.evacuations AS e;
 
 COMMENT ON VIEW evictrail_v1.evacuations IS 'Evacuations: from KubeVirt''s mark on a VMI (status.evacuationNodeName) to its end, with their attempts counted.';
@@ -78,3 +111,6 @@ COMMENT ON COLUMN evictrail_v1.evacuations.impersonator IS 'User name of who rea
 COMMENT ON COLUMN evictrail_v1.evacuations.cancel_impersonator IS 'User name of who really cancelled it, where that was as cancelled_by. NULL where it was not.';
 COMMENT ON COLUMN evictrail_v1.evacuations.policy IS 'Fingerprint of the settings in force when it began; see eviction_requests.policy. NULL where no settings were seen.';
 COMMENT ON COLUMN evictrail_v1.evacuations.overdue IS 'How long ago its next attempt was due (next_retry_at), as of when evictrail last saw the cluster. NULL unless one is overdue.';
+COMMENT ON COLUMN evictrail_v1.evacuations.acknowledged_by IS 'Who acknowledged the problem of its VM; see acknowledgements. NULL where nobody has, it is over, or the acknowledgement has ended.';
+COMMENT ON COLUMN evictrail_v1.evacuations.acknowledged_until IS 'Until when that acknowledgement holds. NULL where there is none.';
+COMMENT ON COLUMN evictrail_v1.evacuations.acknowledgement_note IS 'What its author wrote. NULL where there is none.';

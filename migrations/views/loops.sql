@@ -1,3 +1,4 @@
+-- Subqueries are run only where their columns are asked for.
 CREATE OR REPLACE VIEW evictrail_v1.loops AS
 SELECT
     cluster,
@@ -15,8 +16,41 @@ SELECT
     advice,
     counts,
     evidence,
-    changed_at
-FROM evictrail.loops;
+    changed_at,
+    (
+      SELECT k.author
+      FROM evictrail.acknowledgements AS k
+      WHERE k.cluster = l.cluster
+        AND k.subject = coalesce('vmi:' || l.namespace || '/' || l.vmi, 'node:' || l.node)
+        AND k.ended_at IS NULL
+        AND k.expires_at > now()
+        AND l.closed_at IS NULL
+      ORDER BY k.created_at DESC
+      LIMIT 1
+    ) AS acknowledged_by,
+    (
+      SELECT k.expires_at
+      FROM evictrail.acknowledgements AS k
+      WHERE k.cluster = l.cluster
+        AND k.subject = coalesce('vmi:' || l.namespace || '/' || l.vmi, 'node:' || l.node)
+        AND k.ended_at IS NULL
+        AND k.expires_at > now()
+        AND l.closed_at IS NULL
+      ORDER BY k.created_at DESC
+      LIMIT 1
+    ) AS acknowledged_until,
+    (
+      SELECT k.note
+      FROM evictrail.acknowledgements AS k
+      WHERE k.cluster = l.cluster
+        AND k.subject = coalesce('vmi:' || l.namespace || '/' || l.vmi, 'node:' || l.node)
+        AND k.ended_at IS NULL
+        AND k.expires_at > now()
+        AND l.closed_at IS NULL
+      ORDER BY k.created_at DESC
+      LIMIT 1
+    ) AS acknowledgement_note
+FROM evictrail.loops AS l;
 
 COMMENT ON VIEW evictrail_v1.loops IS 'Loops: episodes of repetition that do not converge, with their evidence and what to do.';
 COMMENT ON COLUMN evictrail_v1.loops.cluster IS 'Cluster that the row belongs to: --cluster, else the UID of its kube-system namespace.';
@@ -35,3 +69,6 @@ COMMENT ON COLUMN evictrail_v1.loops.advice IS 'What to do; indented lines can b
 COMMENT ON COLUMN evictrail_v1.loops.counts IS 'How often what happened.';
 COMMENT ON COLUMN evictrail_v1.loops.evidence IS 'What it rests on, in the order of time: at, vmi, text and the event_id of the fact. Of many, the first and the last.';
 COMMENT ON COLUMN evictrail_v1.loops.changed_at IS 'When the row came or last changed, by the clock of the database: when the transaction that wrote it began. To follow changes, ask for those since a minute before the latest that is known.';
+COMMENT ON COLUMN evictrail_v1.loops.acknowledged_by IS 'Who acknowledged the problem of its VM, or of its node where it is about no one VM; see acknowledgements. NULL where nobody has, it is over, or the acknowledgement has ended.';
+COMMENT ON COLUMN evictrail_v1.loops.acknowledged_until IS 'Until when that acknowledgement holds. NULL where there is none.';
+COMMENT ON COLUMN evictrail_v1.loops.acknowledgement_note IS 'What its author wrote. NULL where there is none.';

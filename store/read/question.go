@@ -32,7 +32,7 @@ func (s *Reader) clustersOf(ctx context.Context, cluster string, of trail.Subjec
 // Ask looks up what was known of a VM or a node at the time of a question. Errors: trail.ErrNotFound where it is not known,
 // *trail.AmbiguousError where it is in several clusters.
 func (s *Reader) Ask(ctx context.Context, q trail.Question) (*trail.Cluster, error) {
-	cluster, err := s.clusterOf(ctx, q.Cluster, q.Of)
+	cluster, err := s.ClusterOf(ctx, q.Cluster, q.Of)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func (s *Reader) Ask(ctx context.Context, q trail.Question) (*trail.Cluster, err
 	return c.SeenBy(s.scope), nil
 }
 
-// clusterOf finds the one cluster in which a VM or a node is known.
-func (s *Reader) clusterOf(ctx context.Context, cluster string, of trail.Subject) (string, error) {
+// ClusterOf finds the one cluster in which a VM or a node is known; with a cluster given, that one. Errors are those of Ask.
+func (s *Reader) ClusterOf(ctx context.Context, cluster string, of trail.Subject) (string, error) {
 	cluster, within := s.scope.Cluster(cluster)
 	if !within {
 		return "", newNotFoundError(of)

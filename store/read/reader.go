@@ -108,6 +108,11 @@ func (s *Reader) redactRow(v trail.View, cell func(column string) *string, set f
 			return err
 		}
 		l, _ = s.scope.Loop(l)
+		if l.Namespace == "" { // whose problem it is that was acknowledged is not for this reader
+			for _, column := range []string{"acknowledged_by", "acknowledged_until", "acknowledgement_note"} {
+				set(column, nil)
+			}
+		}
 		evidence, err := json.Marshal(l.Evidence)
 		if err != nil {
 			return err

@@ -44,7 +44,7 @@ LIMIT @most`
 // Recorded returns the facts of a VM or a node in a span of time, both ends included, in the order of their times: at most that many, the
 // oldest first. Errors: *trail.AmbiguousError where no cluster is named and several know it, trail.ErrNotFound where none does.
 func (s *Reader) Recorded(ctx context.Context, cluster string, of trail.Subject, from, to time.Time, most int) ([]trail.Recorded, error) {
-	cluster, err := s.clusterOf(ctx, cluster, of)
+	cluster, err := s.ClusterOf(ctx, cluster, of)
 	if err != nil {
 		return nil, err
 	}

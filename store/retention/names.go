@@ -132,3 +132,20 @@ func (s months) eraseSettled(ctx context.Context, before time.Time) (int, error)
 	}
 	return total, nil
 }
+
+// A note may name people, too.
+const eraseAuthorsQuery = `
+UPDATE evictrail.acknowledgements
+SET author = @erased,
+    ended_by = CASE WHEN ended_by IS NOT NULL THEN @erased END,
+    note = CASE WHEN note IS NOT NULL THEN @erased END,
+    changed_at = now()
+WHERE created_at < @before
+  AND coalesce(ended_at, expires_at) < @before
+  AND author <> @erased`
+
+// eraseAuthors erases the names of people in acknowledgements that had ended before a time. It returns in how many.
+func (s months) eraseAuthors(ctx context.Context, before time.Time) (int, error) {
+	tag, err := s.Exec(ctx, eraseAuthorsQuery, pg.Planned, pgx.StrictNamedArgs{"before": before, "erased": erased})
+	return int(tag.RowsAffected()), pg.Explain("erase names in "+acknowledgements, err)
+}

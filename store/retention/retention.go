@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"time"
 
@@ -89,6 +90,17 @@ func Retain(ctx context.Context, db *pg.DB, r Policy, now time.Time) (Retained, 
 		if out.Requesters, err = s.eraseRequesters(ctx, now.Add(-r.Requesters)); err != nil {
 			return out, err
 		}
+		n, err := s.eraseAuthors(ctx, now.Add(-r.Requesters))
+		if out.Requesters += n; err != nil {
+			return out, err
+		}
+	}
+	if r.Rows > 0 {
+		n, err := s.dropAcknowledgements(ctx, now.Add(-r.Rows))
+		out.Rows = map[string]int{acknowledgements: n}
+		if err != nil {
+			return out, err
+		}
 	}
 	if r.Facts > 0 {
 		err = s.dropFacts(ctx, tables.MonthOf(now.Add(-r.Facts)), &out)
@@ -102,7 +114,9 @@ func Retain(ctx context.Context, db *pg.DB, r Policy, now time.Time) (Retained, 
 	}
 	out.Facts = from.UTC()
 	if r.Rows > 0 {
-		out.Rows, err = s.dropRows(ctx, now.Add(-r.Rows), *from)
+		dropped, failed := s.dropRows(ctx, now.Add(-r.Rows), *from)
+		maps.Copy(out.Rows, dropped)
+		err = failed
 	}
 	return out, err
 }

@@ -593,3 +593,27 @@ func TestWhoCordonedIsKept(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, storetest.DerivedRows(t, s))
 }
+
+// TestAcknowledgementsAreDropped: those that ended before the period are dropped, also where no facts were, and the names in those that ended
+// are erased; what holds stays as it is.
+func TestAcknowledgementsAreDropped(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	now := time.Now()
+	for author, hours := range map[string][2]int{"old": {-24 * 20, -24 * 19}, "ended": {-24 * 20, -24 * 3}, "holds": {-24 * 20, 24}} {
+		_, err := s.DB.Exec(t.Context(), `
+INSERT INTO evictrail.acknowledgements (cluster, subject, node, author, note, created_at, expires_at)
+VALUES ('c1', 'node:n1', 'n1', $1, 'ask ' || $1, $2, $3)`, author, now.Add(time.Duration(hours[0])*time.Hour), now.Add(time.Duration(hours[1])*time.Hour))
+		require.NoError(t, err)
+	}
+	const day = 24 * time.Hour
+	did, err := retention.Retain(t.Context(), s.DB, retention.Policy{Facts: 7 * day, Rows: 10 * day, Requesters: 2 * day}, now)
+	require.NoError(t, err)
+	require.Equal(t, 1, did.Rows["acknowledgements"])
+	require.Equal(t, 2, did.Requesters, "old, before it was dropped, and ended")
+	rows, err := s.DB.Query(t.Context(), "SELECT author || ': ' || note FROM evictrail_v1.acknowledgements ORDER BY ended_at")
+	require.NoError(t, err)
+	left, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Equal(t, []string{"(erased): (erased)", "holds: ask holds"}, left)
+}

@@ -87,6 +87,34 @@ func (s months) dropRows(ctx context.Context, before, factsFrom time.Time) (map[
 	return dropped, nil
 }
 
+// acknowledgements is the table of what people wrote. It rests on no facts, and nothing rests on it.
+const acknowledgements = "acknowledgements"
+
+const dropAcknowledgementsQuery = `
+DELETE FROM evictrail.acknowledgements
+WHERE ctid = ANY(ARRAY(
+  SELECT ctid
+  FROM evictrail.acknowledgements
+  WHERE created_at < @before
+    AND coalesce(ended_at, expires_at) < @before
+  LIMIT @limit
+  FOR UPDATE SKIP LOCKED
+))`
+
+// dropAcknowledgements drops those that had ended before a time, and returns how many.
+func (s months) dropAcknowledgements(ctx context.Context, before time.Time) (int, error) {
+	total := 0
+	for n := rowsTogether; n == rowsTogether; {
+		tag, err := s.Exec(ctx, dropAcknowledgementsQuery, pg.Planned, pgx.StrictNamedArgs{"before": before, "limit": rowsTogether})
+		if err != nil {
+			return total, pg.Explain("drop "+acknowledgements, err)
+		}
+		n = int(tag.RowsAffected())
+		total += n
+	}
+	return total, nil
+}
+
 // listOngoing returns from when on rows matter to what goes on, by name.
 func (r *reach) listOngoing(of map[string]time.Time) (names []string, since []time.Time) {
 	for name, began := range of {
