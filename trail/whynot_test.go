@@ -192,7 +192,7 @@ func TestWhyNotNode(t *testing.T) {
 		kinds = append(kinds, o.Kind)
 	}
 	require.Equal(t, []trail.ObstacleKind{trail.ObstacleFailing, trail.ObstacleFailing, trail.ObstacleNobodyAsks, trail.ObstacleNobodyAsks}, kinds, "in the order of their names")
-	require.Equal(t, "n9: No VM is there.", h.deriveAt(10*time.Minute).WhyNotNode("n9").Paragraph)
+	require.Equal(t, "n9: No VMs.", h.deriveAt(10*time.Minute).WhyNotNode("n9").Paragraph)
 	vm := h.deriveAt(10*time.Minute).WhyNot("shop", "a")
 	require.Contains(t, vm.Paragraph, "The drain of n1 has waited for it since 2026-11-21 00:02:00Z (failing). KubeVirt's next step: try again")
 
