@@ -1,6 +1,8 @@
 package trail_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +194,12 @@ func TestWhyNotNode(t *testing.T) {
 		kinds = append(kinds, o.Kind)
 	}
 	require.Equal(t, []trail.ObstacleKind{trail.ObstacleFailing, trail.ObstacleFailing, trail.ObstacleNobodyAsks, trail.ObstacleNobodyAsks}, kinds, "in the order of their names")
+	slices.Reverse(a.Obstacles)
+	var order []string
+	for _, g := range h.deriveAt(10 * time.Minute).Guests(a.Obstacles) {
+		order = append(order, fmt.Sprint(g.VMI, " ", g.Kind, " ", g.FailedAttempts, " ", g.LastMove != nil))
+	}
+	require.Equal(t, []string{"a failing 1 true", "b failing 1 true", "c nobody_asks 0 false", "d nobody_asks 0 false"}, order, "the worst first")
 	require.Equal(t, "n9: No VMs.", h.deriveAt(10*time.Minute).WhyNotNode("n9").Paragraph)
 	vm := h.deriveAt(10*time.Minute).WhyNot("shop", "a")
 	require.Contains(t, vm.Paragraph, "The drain of n1 has waited for it since 2026-11-21 00:02:00Z (failing). KubeVirt's next step: try again")
