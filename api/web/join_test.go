@@ -67,7 +67,7 @@ func TestLanesJoinWhatDoesNotFit(t *testing.T) {
 			counted := 0
 			for _, m := range l.Marks {
 				if m.Shape == shapeBar && strings.HasSuffix(m.Class, " joined") {
-					require.Equal(t, "bad joined", m.Class)
+					require.Equal(t, "by unknown bad joined", m.Class)
 					var some int
 					_, err := fmt.Sscanf(m.Title, "%d failed, ", &some)
 					require.NoError(t, err, m.Title)
