@@ -127,7 +127,7 @@ var exampleMoment = time.Date(2026, 11, 21, 0, 45, 7, 0, time.UTC)
 
 var exampleAnswer = trail.Answer{
 	Namespace: "shop", VMI: "db-1", AsOf: exampleMoment,
-	Brief: &trail.Brief{
+	Brief: trail.Brief{
 		Status: "On worker-2 for 57 s; free to move", AskedBy: "The descheduler, at 2026-11-21 00:32:56Z",
 		Attempts: "5 failed, 1 succeeded (to worker-2 at 2026-11-21 00:44:10Z, after 11 min)", Verdict: "Not needed; made worker-2 worse",
 	},

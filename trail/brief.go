@@ -29,7 +29,7 @@ func (b Brief) Lines() []BriefLine {
 const briefReason = 120
 
 // newBrief returns the Brief of a VM about what last happened to it.
-func (c *Cluster) newBrief(namespace, vmi string, d Derived, last episode) *Brief {
+func (c *Cluster) newBrief(namespace, vmi string, d Derived, last episode) Brief {
 	s := standing{Cluster: c, d: d, namespace: namespace, vmi: vmi}
 	b := Brief{Status: s.summarizeStatus(), AskedBy: last.summarizeRequester(d)}
 	tried := last.listAttempts(d)
@@ -37,7 +37,7 @@ func (c *Cluster) newBrief(namespace, vmi string, d Derived, last episode) *Brie
 	for i := len(tried) - 1; i >= 0 && b.Verdict == ""; i-- {
 		b.Verdict = tried[i].summarizeVerdict()
 	}
-	return &b
+	return b
 }
 
 // summarizeStatus says where the guest is, since when it is to leave, what is in its way, and in which loops it is.
@@ -198,7 +198,7 @@ func countAttempts(tried []Migration, e *Evacuation) string {
 	return text
 }
 
-// summarizeVerdict says whether a migration was needed and what came of it; empty where load is not why it was made.
+// summarizeVerdict returns whether a migration was needed and what came of it; empty where load is not why it was made.
 func (m *Migration) summarizeVerdict() string {
 	var parts []string
 	switch m.Need {

@@ -13,7 +13,7 @@ type Answer struct {
 	Namespace string    `json:"namespace"`
 	VMI       string    `json:"vmi"`              // empty, as is the namespace, where the question is about a node
 	Node      string    `json:"node,omitempty"`   // empty where the question is about a VM
-	Brief     *Brief    `json:"brief,omitempty"`  // the answer in a few lines; nil where the question is about a node
+	Brief     Brief     `json:"brief,omitzero"`   // the answer in a few lines; zero where the question is about a node
 	Paragraph string    `json:"paragraph"`        // the full account
 	Advice    string    `json:"advice,omitempty"` // what to do: lines of which the indented ones can be pasted; empty where there is nothing to do
 	AsOf      time.Time `json:"as_of"`            // the moment for which it speaks

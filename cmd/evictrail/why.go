@@ -184,9 +184,9 @@ func isName(text string) bool {
 func writeAnswer(out io.Writer, a trail.Answer, form answerForm) error {
 	account := wrapParagraph(a.Paragraph) + "\n"
 	switch {
-	case a.Brief != nil && form.verbose:
+	case a.Brief.Status != "" && form.verbose:
 		account = briefText(a) + "\n" + account
-	case a.Brief != nil:
+	case a.Brief.Status != "":
 		account = briefText(a)
 	}
 	heading, lines := "Evidence:", a.Evidence
