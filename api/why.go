@@ -127,7 +127,11 @@ var exampleMoment = time.Date(2026, 11, 21, 0, 45, 7, 0, time.UTC)
 
 var exampleAnswer = trail.Answer{
 	Namespace: "shop", VMI: "db-1", AsOf: exampleMoment,
-	Paragraph: "shop/db-1: At 2026-11-21 00:32:56Z the descheduler asked to evict it from worker-1. It was done at 2026-11-21 00:44:10Z.",
+	Brief: trail.Brief{
+		Status: "On worker-2 for 57 s; free to move", AskedBy: "The descheduler, at 2026-11-21 00:32:56Z",
+		Attempts: "5 failed, 1 succeeded (to worker-2 at 2026-11-21 00:44:10Z, after 11 min)", Verdict: "Not needed; made worker-2 worse",
+	},
+	Paragraph: "shop/db-1: At 2026-11-21 00:32:56Z the descheduler asked to evict it from worker-1. It moved at 2026-11-21 00:44:10Z, 11 min after the request.",
 	Evidence: []trail.Line{{
 		At: exampleMoment.Add(-12 * time.Minute), Kind: trail.KindEvacuationMarked, Namespace: "shop", VMI: "db-1", Node: "worker-1",
 		Sentence: "KubeVirt marked it to leave worker-1.",

@@ -136,6 +136,12 @@ func newTimeSchema(about string) schema {
 }
 
 func answerSchema() schema {
+	brief := newObjectSchema([]string{"status"}, fields{
+		{"status", withDescription(newTextSchema(), "Where the guest is, and what keeps it there.")},
+		{"asked_by", withDescription(newTextSchema(), "Who asked for what happened last, when, and with which words. Missing where nothing happened.")},
+		{"attempts", withDescription(newTextSchema(), "How often it was tried to move it, how that ended, and why it last failed. Missing where nothing was tried.")},
+		{"verdict", withDescription(newTextSchema(), "Whether the move was needed, and what came of it. Missing where load was not its reason.")},
+	})
 	line := newObjectSchema([]string{"event_id", "at", "kind", "reason", "sentence", "seen_late"}, fields{
 		{"event_id", schema{Type: types{"string"}, Format: "uuid", Description: "The fact, in the list events."}},
 		{"at", newTimeSchema("When it happened.")},
@@ -148,7 +154,8 @@ func answerSchema() schema {
 	return withDescription(newObjectSchema([]string{"namespace", "vmi", "paragraph", "as_of", "evidence", "semantics"}, append(fields{
 		{"namespace", newTextSchema()}, {"vmi", newTextSchema()},
 		{"node", withDescription(newTextSchema(), "Missing where the question is about a VM.")},
-		{"paragraph", withDescription(newTextSchema(), "The answer.")},
+		{"brief", withDescription(brief, "The answer in a few lines. Missing where the question is about a node.")},
+		{"paragraph", withDescription(newTextSchema(), "The full account.")},
 		{"advice", withDescription(newTextSchema(), "What to do: indented lines can be pasted. Missing where there is nothing to do.")},
 		{"as_of", newTimeSchema("The moment for which it speaks.")},
 		{"evidence", withDescription(orNull(listOf(line)), "What it rests on, in the order of time.")},

@@ -20,15 +20,15 @@ func adviceCancel(e *Evacuation, s KubeVirtSettings) string {
 	}
 	return fmt.Sprintf("  echo '{\"evacuationNodeName\":%q}' | kubectl replace --raw /apis/subresources.kubevirt.io/v1/namespaces/%s/virtualmachineinstances/%s/evacuate/cancel -f -",
 		e.Node, e.Namespace, e.VMI) +
-		"\nA cluster administrator may, or who has update on virtualmachineinstances/evacuate of subresources.kubevirt.io, which KubeVirt's own roles lack."
+		"\nA cluster administrator may, or who has update on virtualmachineinstances/evacuate of subresources.kubevirt.io, which KubeVirt's own roles do not include."
 }
 
 // adviceStuck says how an evacuation that fails again and again is ended.
 func adviceStuck(e *Evacuation, s KubeVirtSettings) string {
 	return strings.Join(nonEmpty([]string{
-		"If " + e.formatVM() + " need not leave " + e.Node + " any more, cancel the evacuation:",
+		"If " + e.formatVM() + " no longer has to leave " + e.Node + ", cancel the evacuation:",
 		adviceCancel(e, s),
-		"Otherwise mend what makes it fail" + cureText(e.LastFailureClass) + "; see each attempt with:",
+		"Otherwise fix the cause." + cureText(e.LastFailureClass) + " Each attempt:",
 		fmt.Sprintf("  evictrail migrations --vm %s", e.formatVM()),
 	}), "\n")
 }
@@ -61,17 +61,17 @@ const (
 	preventBounce = "No node takes this VM without being over its target: compare its size with the free room and the thresholds, or raise the cooldown"
 )
 
-// cureText says where to look for the cause of a class of failures.
+// cureText says in a sentence where to look for the cause of a class of failures; empty where that is not known.
 func cureText(c FailureClass) string {
 	switch c {
 	case FailureScheduling:
-		return " (no node takes the target pod: resources, selectors, CPU model)"
+		return " No node takes the target pod: check resources, selectors and the CPU model."
 	case FailureControlPlane:
-		return " (the target pod dies or is refused: virt-handler, quota, volumes)"
+		return " The target pod dies or is refused: check virt-handler, quota and volumes."
 	case FailureDataPlane:
-		return " (data does not get across: the migration network, bandwidth, how fast the guest writes its memory; a MigrationPolicy may allow post-copy)"
+		return " The data transfer fails: check the migration network, its bandwidth, and how fast the guest writes its memory; a MigrationPolicy may allow post-copy."
 	case FailurePostCopy, FailureGuestLost:
-		return " (the guest was lost: find that out first)"
+		return " The guest was lost: find out why first."
 	case FailureAborted, FailureUnknown:
 	}
 	return ""

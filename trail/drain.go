@@ -302,23 +302,23 @@ func (n *node) explainBlocker(b *DrainBlocker, p *Placement, at time.Time) {
 		b.WaitingSince = maxTime(b.WaitingSince, down.BeganAt)
 		b.Blocker, b.Reason, b.Next = BlockerNodeNotReady, down.describePeriod(), "move nothing from it before it is ready"
 	case p.Strategy == StrategyExternal:
-		b.Blocker, b.Reason, b.Next = BlockerExternal, "its eviction strategy is External", "do nothing: its owner has to move it"
+		b.Blocker, b.Reason, b.Next = BlockerExternal, "its eviction strategy is External", "nothing; its owner must move it"
 	case e != nil:
 		b.WaitingSince = maxTime(b.WaitingSince, e.MarkedAt)
 		n.blocksMarked(b, e, p, at)
 	case r != nil && r.Answer == AnswerPDB:
-		b.Blocker, b.Reason, b.Next = BlockerPDB, "a PodDisruptionBudget forbids it: "+r.AnswerText, "do nothing: the API server refuses the eviction"
+		b.Blocker, b.Reason, b.Next = BlockerPDB, "a PodDisruptionBudget forbids it: "+r.AnswerText, "nothing; the API server refuses the eviction"
 	case p.NotMigratable != "" && p.Strategy != "" && p.Strategy != strategyNone || r != nil && r.Answer == AnswerNotMigratable:
 		b.notMigratable(p)
 	case r == nil && !p.isEvictable():
 		b.Blocker, b.Reason = BlockerOptedOut, "its eviction strategy "+strategyText(p.Strategy)+" does not ask to be moved"
-		b.Next = "do nothing: an eviction of its pod shuts it down"
+		b.Next = "nothing; an eviction of its pod shuts it down"
 	default:
-		b.Blocker, b.Reason, b.Next = BlockerQueued, "nobody has asked to evict it since the drain began", "do nothing until its pod is evicted"
+		b.Blocker, b.Reason, b.Next = BlockerQueued, "nobody has asked to evict it since the drain began", "nothing until its pod is evicted"
 		if n.env.drainTainted(n.name, at) {
 			b.Reason, b.Next = "KubeVirt has made no migration for it yet", "make one, when a slot is free"
 		} else if r != nil {
-			b.Reason, b.Next = "lastly, at "+formatClock(r.RequestedAt)+": "+r.describeOutcome(), "do nothing until its pod is evicted again"
+			b.Reason, b.Next = "last asked at "+formatClock(r.RequestedAt)+": "+r.describeOutcome(), "nothing until its pod is evicted again"
 		}
 	}
 }
@@ -358,7 +358,7 @@ func (b *DrainBlocker) notMigratable(p *Placement) {
 	if p.NotMigratable != "" {
 		b.Reason += ": " + p.NotMigratable
 	}
-	b.Next = "do nothing: it refuses each eviction"
+	b.Next = "nothing; it refuses each eviction"
 	if !p.NotMigratableSince.IsZero() {
 		b.WaitingSince = maxTime(b.WaitingSince, p.NotMigratableSince)
 	}

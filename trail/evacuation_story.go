@@ -74,7 +74,7 @@ func (e Evacuation) renderStory(d Derived, seen Coverage, now time.Time) []strin
 	text = append(text, policiesOf(mine))
 	switch e.Outcome {
 	case OutcomeMigrated:
-		text = append(text, fmt.Sprintf("It was done at %s, after %s%s.", formatClock(e.EndedAt), formatSpan(e.EndedAt.Sub(e.MarkedAt)), e.describeFulfilment(d.Migrations)))
+		text = append(text, e.describeFulfilment(d.Migrations))
 		for i := range d.Migrations {
 			if m := &d.Migrations[i]; m.UID == e.FulfilledBy {
 				text = append(text, m.describeVerdict())
@@ -181,21 +181,22 @@ func causesOf(mine []Migration) string {
 	return " (" + strings.Join(order, "; ") + ")"
 }
 
-// describeFulfilment says by which migration an evacuation was done: one of its attempts, or one that was made for another reason.
+// describeFulfilment says when the guest had left, and by which migration: an attempt of the evacuation, or one that was made for another reason.
 func (e Evacuation) describeFulfilment(migrations []Migration) string {
+	when := fmt.Sprintf("at %s, %s after the request", formatClock(e.EndedAt), Age(e.EndedAt.Sub(e.MarkedAt)))
 	if e.FulfilledBy == "" {
-		return ""
+		return fmt.Sprintf("It moved %s.", when)
 	}
 	for _, m := range migrations {
 		switch {
 		case m.UID != e.FulfilledBy:
 		case m.isAttemptOf(e.ID):
-			return fmt.Sprintf(", by attempt %d (%s) to %s", m.Attempt, m.Name, m.TargetNode)
+			return fmt.Sprintf("Attempt %d (%s) to %s succeeded %s.", m.Attempt, m.Name, m.TargetNode, when)
 		default:
-			return fmt.Sprintf(", by %s, to %s", m.formatOrigin(), m.TargetNode)
+			return fmt.Sprintf("It moved to %s %s, by %s.", m.TargetNode, when, m.formatOrigin())
 		}
 	}
-	return ", by a migration whose object was not seen"
+	return fmt.Sprintf("It moved %s, by a migration whose object was not seen.", when)
 }
 
 // isAttemptOf reports whether KubeVirt made the migration for an evacuation.
@@ -227,12 +228,12 @@ func (m *Migration) formatOrigin() string {
 
 // stillOpen returns what an open evacuation waits for and what to do.
 func (e Evacuation) stillOpen(mine []Migration, deleted, now time.Time) []string {
-	text := []string{fmt.Sprintf("It is still to move, %s after the request.", formatSpan(now.Sub(e.MarkedAt)))}
+	text := []string{fmt.Sprintf("Still not moved, %s after the request.", Age(now.Sub(e.MarkedAt)))}
 	if !deleted.IsZero() {
 		return append(text, fmt.Sprintf("Its deletion was requested at %s: KubeVirt makes no further attempt.", formatClock(deleted)))
 	}
 	if e.Strategy == StrategyExternal {
-		return append(text, "Its strategy is External, so KubeVirt makes no migration: the controller that owns the VM has to act.")
+		return append(text, "Its strategy is External, so KubeVirt makes no migration: the controller that owns the VM must act.")
 	}
 	if len(mine) == 0 {
 		return append(text, "KubeVirt has made no migration for it so far.")

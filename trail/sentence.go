@@ -11,9 +11,10 @@ import (
 // Answer is what evictrail says to a question about one VM, or one node: a paragraph, and the lines that it rests on.
 type Answer struct {
 	Namespace string    `json:"namespace"`
-	VMI       string    `json:"vmi"`            // empty, as is the namespace, where the question is about a node
-	Node      string    `json:"node,omitempty"` // empty where the question is about a VM
-	Paragraph string    `json:"paragraph"`
+	VMI       string    `json:"vmi"`              // empty, as is the namespace, where the question is about a node
+	Node      string    `json:"node,omitempty"`   // empty where the question is about a VM
+	Brief     Brief     `json:"brief,omitzero"`   // the answer in a few lines; zero where the question is about a node
+	Paragraph string    `json:"paragraph"`        // the full account
 	Advice    string    `json:"advice,omitempty"` // what to do: lines of which the indented ones can be pasted; empty where there is nothing to do
 	AsOf      time.Time `json:"as_of"`            // the moment for which it speaks
 	Evidence  []Line    `json:"evidence"`
@@ -35,6 +36,7 @@ type Coverage struct {
 func (c *Cluster) Why(namespace, vmi string) Answer {
 	a, d, now := Answer{Namespace: namespace, VMI: vmi, AsOf: c.Now}, c.VM(namespace, vmi), c.Now
 	last := d.findLatestEpisode(c.Seen)
+	a.Brief = c.newBrief(namespace, vmi, d, last)
 	text, from := []string{"Nothing was seen that would move it: no eviction and no migration."}, time.Time{}
 	if last.story != nil {
 		text, from = last.story(now), last.from
@@ -98,6 +100,10 @@ type episode struct {
 	at    time.Time // by which the latest is chosen
 	from  time.Time // from which on the timeline is evidence
 	story func(now time.Time) []string
+
+	evacuation *Evacuation      // that it is; nil where it is none
+	migration  *Migration       // that it is, or by which it lost the guest; nil where it belongs to an evacuation, or is none
+	request    *EvictionRequest // that began it, where no evacuation did; nil where nobody saw it
 }
 
 // latestEvacuation returns the last evacuation, with the migrations that were made for another reason while it was open, or that
@@ -107,7 +113,7 @@ func latestEvacuation(d Derived, seen Coverage) episode {
 		return episode{}
 	}
 	e := slices.MaxFunc(d.Evacuations, func(a, b Evacuation) int { return a.MarkedAt.Compare(b.MarkedAt) })
-	last := episode{e.MarkedAt, e.MarkedAt, func(now time.Time) []string { return e.renderStory(d, seen, now) }}
+	last := episode{at: e.MarkedAt, from: e.MarkedAt, story: func(now time.Time) []string { return e.renderStory(d, seen, now) }, evacuation: &e}
 	if r := e.findRequest(d.Requests); r != nil {
 		last.from = r.RequestedAt
 	}
@@ -126,7 +132,7 @@ func latestEvacuation(d Derived, seen Coverage) episode {
 func latestMigration(d Derived) episode {
 	for i := len(d.Migrations) - 1; i >= 0; i-- {
 		if m := d.Migrations[i]; m.EvacuationID == nil {
-			return episode{m.CreatedAt, m.CreatedAt, m.renderStory}
+			return episode{at: m.CreatedAt, from: m.CreatedAt, story: m.renderStory, migration: &m}
 		}
 	}
 	return episode{}
@@ -138,14 +144,20 @@ func latestShutdown(d Derived) episode {
 	if !found {
 		return episode{}
 	}
-	last := episode{s.ToAt, s.ToAt.Add(-time.Minute), func(now time.Time) []string { return s.renderStory(d, now) }}
+	last := episode{at: s.ToAt, from: s.ToAt.Add(-time.Minute), story: func(now time.Time) []string { return s.renderStory(d, now) }}
 	for _, r := range d.Requests {
 		if r.Effect == EffectShutdown && r.VMIUID == s.VMIUID {
 			last.from = r.RequestedAt
+			if r.RepeatOf == nil {
+				last.request = &r
+			}
 		}
 	}
 	if m := d.lostBy(s); m != nil {
 		last.from = m.CreatedAt
+		if last.evacuation = d.evacuationOf(m); last.evacuation == nil {
+			last.migration = m
+		}
 	}
 	return last
 }
@@ -167,7 +179,7 @@ func latestRefusal(d Derived) episode {
 	for _, r := range d.Requests {
 		refused := r.Answer == AnswerNotMigratable || r.Answer == AnswerTargetPod || r.Answer == AnswerPDB || r.Answer == AnswerError
 		if refused && !r.DryRun && r.RepeatOf == nil {
-			last = episode{r.RequestedAt, r.RequestedAt, r.renderRefusal}
+			last = episode{at: r.RequestedAt, from: r.RequestedAt, story: r.renderRefusal, request: &r}
 		}
 	}
 	return last
@@ -281,12 +293,12 @@ func (c *Cluster) describeLoops(namespace, vmi string, since time.Time) (text []
 		case !l.Open() && (l.ClosedAt.Before(since) || l.ClosedBy == LoopBecameDualRetry):
 			continue
 		case l.Open():
-			text = append(text, fmt.Sprintf("This is %s since %s: %s", l.formatWithArticle(), formatClock(l.OpenedAt), l.Summary))
+			text = append(text, fmt.Sprintf("%s, open since %s: %s", upperFirst(l.Name()), formatClock(l.OpenedAt), l.Summary))
 			if advice == "" {
 				advice = l.Advice
 			}
 		default:
-			text = append(text, fmt.Sprintf("From %s to %s that was %s: %s", formatClock(l.OpenedAt), formatClock(l.ClosedAt), l.formatWithArticle(), l.Summary))
+			text = append(text, fmt.Sprintf("%s, from %s to %s: %s", upperFirst(l.Name()), formatClock(l.OpenedAt), formatClock(l.ClosedAt), l.Summary))
 		}
 	}
 	return text, advice

@@ -40,21 +40,21 @@ func TestAShutdownByThePlatformIsSaid(t *testing.T) {
 			"shut-down-by-eviction", "b",
 			"shop/b: At 2026-11-21 00:02:05Z: The VM was shut down, not moved: its pod virt-launcher-b-1 was evicted by KubeVirt, which updates its VMs; KubeVirt let that pass, as its strategy is LiveMigrateIfPossible",
 			"shop/b on n1: It was restarted at 2026-11-21 00:02:15Z without its memory: at 2026-11-21 00:02:05Z its pod was evicted by KubeVirt, which updates its VMs",
-			"shop/b on n1: Nothing is in its way",
+			"shop/b on n1: Free to move",
 		},
 		{
 			"evicted-not-moved", "db",
 			"shop/db: At 2026-11-21 00:01:03Z: The VM was shut down, not moved: its pod virt-launcher-db-a was evicted by admin (kubectl); KubeVirt let that pass, although its strategy is LiveMigrate: was its webhook away? Its memory",
 			"shop/db on n2: It was restarted at 2026-11-21 00:01:05Z without its memory: at 2026-11-21 00:01:03Z its pod was evicted by admin (kubectl); " +
-				"KubeVirt let that pass, although its strategy is LiveMigrate: was its webhook away? Nothing is in its way",
-			"shop/db on n2: Nothing is in its way",
+				"KubeVirt let that pass, although its strategy is LiveMigrate: was its webhook away? Free to move",
+			"shop/db on n2: Free to move",
 		},
 		{
 			"post-copy-of-an-update-loses-the-guest", "db",
 			"shop/db: At 2026-11-21 00:00:31Z: The guest was lost: migration kubevirt-workload-update-x, asked for by KubeVirt, which updates its VMs, failed in post-copy mode, when the guest already ran on its target. " +
 				"Its memory is lost; it was started again on n3 at 2026-11-21 00:00:45Z, after 14s. At 2026-11-21 00:00:11Z migration kubevirt-workload-update-x was created",
 			"shop/db on n3: It was restarted at 2026-11-21 00:00:45Z without its memory: at 2026-11-21 00:00:31Z migration kubevirt-workload-update-x",
-			"shop/db on n3: Nothing is in its way",
+			"shop/db on n3: Free to move",
 		},
 		{
 			"post-copy-loses-the-guest", "db",
@@ -97,7 +97,7 @@ func TestAShutdownLoopSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	s := readStory(t, "testdata/shutdown-churn.txtar")
 	why := trail.DeriveAll(s.observeFacts(), trail.DefaultThresholds(), s.now).Why("shop", "db")
-	require.Contains(t, why.Paragraph, "This is a shutdown loop since 2026-11-21 01:50:05Z: The descheduler shut shop/db down 3 times in 2h0m0s")
+	require.Contains(t, why.Paragraph, "Shutdown loop, open since 2026-11-21 01:50:05Z: The descheduler shut shop/db down 3 times in 2h0m0s")
 	for _, text := range []string{trail.AnnotationPreferNoEviction, `"evictionStrategy":"LiveMigrate"`} {
 		require.Contains(t, why.Advice, text)
 	}

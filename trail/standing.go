@@ -184,9 +184,9 @@ func (s *standing) waitingOne() *Migration {
 
 // findMarkedObstacles returns what is in the way of a VM that KubeVirt is to move.
 func (s *standing) findMarkedObstacles(e *Evacuation, p *Placement) []Obstacle {
-	asked := fmt.Sprintf("it is to leave %s since %s (%s ago), asked by %s", e.Node, formatClock(e.MarkedAt), formatSpan(s.Now.Sub(e.MarkedAt)), e.formatRequester())
+	asked := fmt.Sprintf("its eviction from %s was requested %s ago (%s) by %s", e.Node, Age(s.Now.Sub(e.MarkedAt)), formatClock(e.MarkedAt), e.formatRequester())
 	if e.Strategy == StrategyExternal {
-		return []Obstacle{s.newObstacle(ObstacleExternal, asked+", but its eviction strategy is External: KubeVirt makes no migration, the controller that owns the VM has to act")}
+		return []Obstacle{s.newObstacle(ObstacleExternal, asked+", but its eviction strategy is External: KubeVirt makes no migration, the controller that owns the VM must act")}
 	}
 	var out []Obstacle
 	if p.NotMigratable != "" {
@@ -400,9 +400,9 @@ func (c *Cluster) stalledAttempt(evacuation FactID) *Migration {
 
 // describeUnobstructed says that nothing is in the way, and whether the descheduler could take the VM.
 func (s *standing) describeUnobstructed() string {
-	text := "nothing is in its way: it can be live-migrated, and nobody asks for it"
+	text := "free to move; no eviction is pending"
 	if s.env.deschedulerKnown() {
-		text += "; the descheduler may, if its node is over the target"
+		text += ". The descheduler may pick it if its node goes over its target"
 	}
 	return text
 }
@@ -417,7 +417,7 @@ func (s *standing) describeDrains() []string {
 		for _, d := range s.Node(s.currentNode()).Drains {
 			if d.ID == b.DrainID && d.Outcome == "" {
 				blocker := strings.ReplaceAll(string(b.Blocker), "_", " ")
-				text = append(text, fmt.Sprintf("The drain of %s waits for it since %s (%s); KubeVirt will %s.", d.Node, formatClock(b.WaitingSince), blocker, b.Next))
+				text = append(text, fmt.Sprintf("The drain of %s has waited for it since %s (%s). KubeVirt's next step: %s.", d.Node, formatClock(b.WaitingSince), blocker, b.Next))
 			}
 		}
 	}
@@ -440,7 +440,7 @@ func (s *standing) renderAdvice(obstacles []Obstacle) string {
 			return "See why, and remove what keeps it from being live-migrated; else only stopping the VM empties the node:\n" +
 				fmt.Sprintf("  kubectl get vmi -n %s %s -o jsonpath='{.status.conditions[?(@.type==\"LiveMigratable\")]}'", s.namespace, s.vmi)
 		case ObstacleGivenUp:
-			lead := "Mend the cause and ask again:"
+			lead := "Fix the cause and ask again:"
 			if o.Reason == string(FailureAborted) {
 				lead = "To ask again:"
 			}

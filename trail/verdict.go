@@ -247,16 +247,16 @@ func (m *Migration) describeVerdict() string {
 	var text []string
 	switch m.Need {
 	case Needed:
-		text = append(text, "It was needed: "+m.NeedBecause+".")
+		text = append(text, "The move was needed: "+m.NeedBecause+".")
 	case NotNeeded:
-		text = append(text, "It was not needed: "+m.NeedBecause+".")
+		text = append(text, "The move was unnecessary: "+m.NeedBecause+".")
 	case NeedUnknown:
 	}
 	switch m.Benefit {
 	case Helped:
 		text = append(text, "It helped: "+m.BenefitBecause+".")
 	case Harmed:
-		text = append(text, "It did harm: "+m.BenefitBecause+".")
+		text = append(text, "It made things worse: "+m.BenefitBecause+".")
 	case NoEffect:
 		if m.Need != NotNeeded { // else that is said
 			text = append(text, "It relieved nothing: "+m.BenefitBecause+".")

@@ -106,13 +106,13 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 		}
 	}
 	if len(vms) == 0 {
-		text = append(text, "no VM is there")
+		text = append(text, "no VMs")
 	} else {
 		var parts []string
 		for _, k := range order {
 			parts = append(parts, fmt.Sprintf("%d %s", count[k], k.Label()))
 		}
-		text = append(text, fmt.Sprintf("of its %s: %s", formatCount(len(vms), "VM"), strings.Join(parts, ", ")))
+		text = append(text, fmt.Sprintf("%s: %s", formatCount(len(vms), "VM"), strings.Join(parts, ", ")))
 	}
 	if hidden := len(vms) - len(a.Obstacles); hidden > 0 {
 		text = append(text, fmt.Sprintf("%d of them %s of other namespaces", hidden, isOrAre(hidden)))
@@ -125,7 +125,7 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	}
 	for _, l := range c.Node(name).Loops {
 		if l.Open() {
-			text = append(text, fmt.Sprintf("There is %s since %s: %s", l.formatWithArticle(), formatClock(l.OpenedAt), l.Summary))
+			text = append(text, fmt.Sprintf("%s, open since %s: %s", upperFirst(l.Name()), formatClock(l.OpenedAt), l.Summary))
 			a.Advice = cmp.Or(a.Advice, l.Advice)
 		}
 	}
@@ -186,6 +186,6 @@ func formatOnNode(node string) string {
 
 // Standing says how far a drain is, as a sentence without its stop.
 func (d Drain) Standing(now time.Time) string {
-	return fmt.Sprintf("it is being drained since %s (%s ago) by %s, %d of %s left", formatClock(d.StartedAt), formatSpan(now.Sub(d.StartedAt)),
-		formatRequester(d.Requester, d.Impersonator, d.RequesterClass), d.VMIsLeft, formatCount(d.VMIsTotal, "VM"))
+	return fmt.Sprintf("being drained by %s for %s (since %s), %d of %s left", formatRequester(d.Requester, d.Impersonator, d.RequesterClass),
+		Age(now.Sub(d.StartedAt)), formatClock(d.StartedAt), d.VMIsLeft, formatCount(d.VMIsTotal, "VM"))
 }

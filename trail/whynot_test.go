@@ -1,6 +1,8 @@
 package trail_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,7 +87,7 @@ func TestWhyNot(t *testing.T) {
 			h.changeVM(0, "db", nil)
 			h.markVM(time.Minute, "db", "descheduler")
 			h.createMigration(2*time.Minute, "a", "db", nil)
-		}, []trail.ObstacleKind{trail.ObstacleWaiting}, "asked by the descheduler; attempt 1 (m-a) waits since 2026-11-21 00:02:00Z: queued", "-", "queued", ""},
+		}, []trail.ObstacleKind{trail.ObstacleWaiting}, "by the descheduler; attempt 1 (m-a) waits since 2026-11-21 00:02:00Z: queued", "-", "queued", ""},
 		{"it is marked, and that is all", func(h *history) {
 			h.changeVM(0, "db", nil)
 			h.markVM(time.Minute, "db", "descheduler")
@@ -139,7 +141,7 @@ func TestWhyNot(t *testing.T) {
 			h.markVM(5*time.Minute, "web", "descheduler")
 		}, []trail.ObstacleKind{trail.ObstacleNotMigratable, trail.ObstacleStrategy, trail.ObstacleCooldown, trail.ObstacleOptedOut, trail.ObstacleSlots}, "", "-", "", "LiveMigratable"},
 		{"nothing is in its way", func(h *history) { h.changeVM(0, "db", nil) },
-			[]trail.ObstacleKind{trail.ObstacleNobodyAsks}, "Nothing is in its way: it can be live-migrated, and nobody asks for it.", "-", "", ""},
+			[]trail.ObstacleKind{trail.ObstacleNobodyAsks}, "Free to move; no eviction is pending.", "-", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -185,16 +187,22 @@ func TestWhyNotNode(t *testing.T) {
 		h.failMigration(3*time.Minute, vm)
 	}
 	a := h.deriveAt(10 * time.Minute).WhyNotNode("n1")
-	require.Equal(t, "n1: It is being drained since 2026-11-21 00:01:00Z (9m0s ago) by alice (kubectl), 4 of 4 VMs left. "+
-		"Of its 4 VMs: 2 failing, 2 free to move.", a.Paragraph)
+	require.Equal(t, "n1: Being drained by alice (kubectl) for 9 min 0 s (since 2026-11-21 00:01:00Z), 4 of 4 VMs left. "+
+		"4 VMs: 2 failing, 2 free to move.", a.Paragraph)
 	var kinds []trail.ObstacleKind
 	for _, o := range a.Obstacles {
 		kinds = append(kinds, o.Kind)
 	}
 	require.Equal(t, []trail.ObstacleKind{trail.ObstacleFailing, trail.ObstacleFailing, trail.ObstacleNobodyAsks, trail.ObstacleNobodyAsks}, kinds, "in the order of their names")
-	require.Equal(t, "n9: No VM is there.", h.deriveAt(10*time.Minute).WhyNotNode("n9").Paragraph)
+	slices.Reverse(a.Obstacles)
+	var order []string
+	for _, g := range h.deriveAt(10 * time.Minute).Guests(a.Obstacles) {
+		order = append(order, fmt.Sprint(g.VMI, " ", g.Kind, " ", g.FailedAttempts, " ", g.LastMove != nil))
+	}
+	require.Equal(t, []string{"a failing 1 true", "b failing 1 true", "c nobody_asks 0 false", "d nobody_asks 0 false"}, order, "the worst first")
+	require.Equal(t, "n9: No VMs.", h.deriveAt(10*time.Minute).WhyNotNode("n9").Paragraph)
 	vm := h.deriveAt(10*time.Minute).WhyNot("shop", "a")
-	require.Contains(t, vm.Paragraph, "The drain of n1 waits for it since 2026-11-21 00:02:00Z (failing); KubeVirt will try again")
+	require.Contains(t, vm.Paragraph, "The drain of n1 has waited for it since 2026-11-21 00:02:00Z (failing). KubeVirt's next step: try again")
 
 	one := int64(1)
 	h.applyPolicy(11*time.Minute, trail.DeschedulerSettings{LimitPerNode: &one})
@@ -202,6 +210,6 @@ func TestWhyNotNode(t *testing.T) {
 	a = h.deriveAt(50 * time.Minute).WhyNotNode("n1")
 	require.NotContains(t, a.Paragraph, "being drained")
 	require.Contains(t, a.Paragraph, "The descheduler may evict one VM from n1 at a time, and the slots are held by shop/a for 48m0s (one failed attempt), shop/b for 48m0s (one failed attempt).")
-	require.Contains(t, a.Paragraph, "There is a blocked descheduler since 2026-11-21 00:32:00Z")
+	require.Contains(t, a.Paragraph, "Blocked descheduler, open since 2026-11-21 00:32:00Z: ")
 	require.Contains(t, a.Advice, "cancel the evacuation")
 }

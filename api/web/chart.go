@@ -62,6 +62,17 @@ type mark struct {
 	what     string    // what it is counted as where it is joined with others: "failed"
 }
 
+// Pattern returns the name of the pattern that is drawn over the mark, by which it is seen how something ended that a trigger caused; empty for none.
+func (m mark) Pattern() string {
+	switch {
+	case containsWords(m.Class, "by bad"):
+		return "failed"
+	case containsWords(m.Class, "by blocked"):
+		return "aborted"
+	}
+	return ""
+}
+
 // tick is a time of the axis; without a text where that would be cut.
 type tick struct{ X, Text string }
 

@@ -23,17 +23,13 @@ type kind struct{ Shape, Of string }
 
 // joinMarks joins the marks of each lane that do not fit; closer leads to a page that shows a span of time by itself.
 func (c *chart) joinMarks(closer func(from, to time.Time) string) {
-	joined := false
 	for i := range c.Lanes {
-		joined = c.Lanes[i].joinMarks(c.window, closer) || joined
-	}
-	if joined {
-		c.Legend = append(c.Legend, key{"joined", "several, joined"})
+		c.Lanes[i].joinMarks(c.window, closer)
 	}
 }
 
-// joinMarks joins the marks that do not fit, kind by kind, and reports whether there are such.
-func (l *lane) joinMarks(w window, closer func(from, to time.Time) string) bool {
+// joinMarks joins the marks that do not fit, kind by kind.
+func (l *lane) joinMarks(w window, closer func(from, to time.Time) string) {
 	var order []kind
 	byKind := map[kind][]mark{}
 	for _, m := range l.Marks {
@@ -59,14 +55,13 @@ func (l *lane) joinMarks(w window, closer func(from, to time.Time) string) bool 
 		l.Marks = append(l.Marks, marks...)
 	}
 	if len(cut) == 0 {
-		return false
+		return
 	}
 	var text []string
 	for _, of := range slices.Sorted(maps.Keys(cut)) {
 		text = append(text, formatCount(cut[of], of))
 	}
 	l.Text = strings.Join(text, " and ") + " joined into bands: zoom in to see each"
-	return true
 }
 
 // band stands for marks of one kind that lie close to each other.

@@ -98,9 +98,9 @@ func (d draft) drawPlacement(l *lane, p trail.Placement) {
 
 // drawEvacuation draws an evacuation as long as it is open.
 func (d draft) drawEvacuation(l *lane, e trail.Evacuation) {
-	class := causeClass(e.Trigger)
+	class := "by " + causeClass(e.Trigger)
 	if e.FailedAttempts > 0 {
-		class += " stuck"
+		class += " bad"
 	}
 	title := fmt.Sprintf("%s/%s was to leave %s from %s", e.Namespace, e.VMI, e.Node, formatTime(e.MarkedAt))
 	if e.Outcome != "" {
@@ -116,9 +116,15 @@ func (d draft) drawEvacuation(l *lane, e trail.Evacuation) {
 	})
 }
 
+// styleMigration is how a migration is drawn: its colour says who caused it, its pattern and its sign how it ended.
+func styleMigration(m trail.Migration) (class, sign string) {
+	outcome, sign := styleOutcome(m.Outcome)
+	return "by " + causeClass(m.Trigger) + " " + outcome, sign
+}
+
 // drawMigration draws a migration from its creation to its end, and its phases below.
 func (d draft) drawMigration(l *lane, m trail.Migration) {
-	class, sign := styleOutcome(m.Outcome)
+	class, sign := styleMigration(m)
 	label := sign
 	if m.Attempt > 0 {
 		label = fmt.Sprintf("%d %s", m.Attempt, sign)
@@ -241,12 +247,42 @@ func (d draft) loopLanes(loops []trail.Loop) (lanes []lane, bands []mark) {
 	return lanes, bands
 }
 
-// The keys of what is drawn.
-var (
-	keysOfCauses   = []key{{"descheduler", "by the descheduler"}, {"drain", "by a drain or another caller"}, {"user", "by a person"}, {"unknown", "nobody saw who"}}
-	keysOfAttempts = []key{{"good", "✓ succeeded"}, {"bad", "✗ failed"}, {"blocked", "– aborted"}, {"running", "… under way"}}
-	keysOfPhases   = []key{{"waits", "waits"}, {"prepares", "gets a target"}, {"moves", "moves"}}
-	keysOfHolds    = []key{{"backoff", "KubeVirt's backoff"}, {"cooling", "the descheduler's cooldown"}}
-	keyOfLoops     = []key{{"loop", "a loop is open"}}
-	keyOfPlacement = []key{{"placed", "runs there"}}
-)
+// keys explain all that is drawn: colours say who, patterns and signs how it ended.
+var keys = []key{
+	{"descheduler", "by the descheduler"}, {"drain", "by a drain or another caller"}, {"user", "by a person"}, {"kubevirt", "by KubeVirt itself"},
+	{"other", "by another eviction"}, {"unknown", "unknown requester"},
+	{"by good", "✓ succeeded"}, {"by bad", "✗ failed or failing"}, {"by blocked", "– aborted"}, {"by running", "… under way"}, {"vain", "request refused, or without effect"},
+	{"waits", "waits"}, {"prepares", "gets a target"}, {"moves", "moves"},
+	{"backoff", "KubeVirt's backoff"}, {"cooling", "the descheduler's cooldown"},
+	{"slots", "descheduler slots in use"}, {"slots full", "all slots in use"}, {"slots over", "more than the limit"}, {"annotated", "counted by the descheduler"},
+	{"placed", "runs there"}, {"loop", "a loop is open"}, {"joined", "several, joined"},
+}
+
+// explainMarks adds the keys of what the chart draws.
+func (c *chart) explainMarks() {
+	drawn := map[string]bool{}
+	for _, l := range append([]lane{{Marks: c.Bands}}, c.Lanes...) {
+		for _, m := range l.Marks {
+			drawn[m.Class] = true
+		}
+	}
+	for _, k := range keys {
+		for class := range drawn {
+			if containsWords(class, k.Class) {
+				c.Legend = append(c.Legend, k)
+				break
+			}
+		}
+	}
+}
+
+// containsWords reports whether a text has all words of another.
+func containsWords(text, words string) bool {
+	all := strings.Fields(text)
+	for word := range strings.FieldsSeq(words) {
+		if !slices.Contains(all, word) {
+			return false
+		}
+	}
+	return true
+}

@@ -189,8 +189,8 @@ func twoLanes(d draft, l trail.Loop) chart {
 	if l.VMI != "" {
 		c.Lanes = append(c.Lanes, d.annotationLane(l))
 	}
-	c.Legend = slices.Concat(keysOfAttempts, keysOfHolds, keysOfCauses, keyOfLoops)
 	c.joinMarks(d.closer)
+	c.explainMarks()
 	return c
 }
 

@@ -17,14 +17,21 @@ import (
 type nodeBody struct {
 	Cluster, Node string
 	WhyNot        trail.NotAnswer
+	Guests        []trail.Guest  // the worst first
+	MoreGuests    int            // that are left out
+	Load          *trail.Reading // the latest; nil where none is known
+	Slots         string         // how many slots of the descheduler are in use; empty where it has no limit
+	SlotsOver     bool           // more than there are
 	Loops         []trail.Loop
 	Drains        []trail.Drain
 	Blockers      []trail.DrainBlocker
 	Chart         chart
-	Lines         []line
-	Cut           int
+	Lines         evidence
 	Facts         string
 }
+
+// guestsShown bounds the table of VMs on a node.
+const guestsShown = 50
 
 // vmLanesKept bounds the VMs that the chart of a node shows.
 const vmLanesKept = 60
@@ -52,6 +59,10 @@ func nodePage(v *visit) error {
 		return err
 	}
 	b := nodeBody{Cluster: c.Name, Node: node, WhyNot: c.WhyNotNode(node), Drains: rows.Drains, Blockers: rows.Blockers}
+	b.Guests, b.Load = c.Guests(b.WhyNot.Obstacles), c.NodeLoad(node)
+	b.MoreGuests = max(len(b.Guests)-guestsShown, 0)
+	b.Guests = b.Guests[:len(b.Guests)-b.MoreGuests]
+	b.Slots, b.SlotsOver = describeSlots(c, node)
 	for _, l := range rows.Loops {
 		if l.ClosedBy != trail.LoopRefuted && w.overlapsSpan(l.OpenedAt, l.ClosedAt) {
 			b.Loops = append(b.Loops, l)
@@ -59,15 +70,17 @@ func nodePage(v *visit) error {
 	}
 	b.Drains = slices.DeleteFunc(slices.Clone(rows.Drains), func(x trail.Drain) bool { return !w.overlapsSpan(x.StartedAt, x.EndedAt) })
 	b.Chart = nodeChart(v.newDraft(w, c), node, rows)
-	b.Chart.Title = "Who came to " + node + ", who left, and who could not"
+	b.Chart.Title = "VM movements on " + node
 	b.Chart.Range = v.rangeOf(w)
-	b.Lines, b.Cut = linesIn(w, rows.Timeline, func(l trail.Line) string {
+	if b.Lines, err = v.findEvidence(w, rows.Timeline, func(l trail.Line) string {
 		id, href := findLineSource(c, l, rows)
 		if href != "" {
 			return href
 		}
 		return factsHref(c.Name, "", node, l.At.Add(-around), l.At.Add(around), id, "")
-	})
+	}); err != nil {
+		return err
+	}
 	if err := v.nameGaps(c.Name, w, at.IsZero()); err != nil {
 		return err
 	}
@@ -81,6 +94,20 @@ func nodePage(v *visit) error {
 		v.followLive("node", node)
 	}
 	return v.renderPage("node", http.StatusOK)
+}
+
+// describeSlots says how many of its slots on a node the descheduler counts as in use now; empty where it has no limit.
+func describeSlots(c *trail.Cluster, node string) (text string, over bool) {
+	limit, used := c.SlotLimit(c.Now), 0
+	if limit == 0 {
+		return "", false
+	}
+	for _, s := range c.Annotated(node) {
+		if s.To.IsZero() {
+			used++
+		}
+	}
+	return fmt.Sprintf("%d of %d descheduler slot%s in use", used, limit, pluralSuffix(limit)), used > limit
 }
 
 // findStoryStart returns the start of the story of a node: from the first of what happened in the last hour, and of what is
@@ -125,11 +152,8 @@ func nodeChart(d draft, node string, rows trail.Derived) chart {
 		c.Lanes = append(c.Lanes, d.vmLane(node, vm))
 	}
 	c.Lanes = append(c.Lanes, othersLane(len(all)-len(vms))...)
-	c.Legend = slices.Concat(keyOfPlacement, keysOfCauses, []key{{"stuck", "and it fails"}}, keysOfAttempts)
-	if len(c.Bands) > 0 {
-		c.Legend = append(c.Legend, keyOfLoops...)
-	}
 	c.joinMarks(d.closer)
+	c.explainMarks()
 	return c
 }
 
@@ -219,14 +243,18 @@ func (d draft) slotLane(node string) lane {
 		if used == 0 || until.Equal(e.at) {
 			continue
 		}
-		title, class := fmt.Sprintf("The descheduler counts %d evictions from %s as under way since %s", used, node, formatTime(e.at)), "slots"
+		title, class, label := fmt.Sprintf("The descheduler counts %d evictions from %s as under way since %s", used, node, formatTime(e.at)), "slots", fmt.Sprint(used)
 		if limit := d.cluster.SlotLimit(e.at); limit > 0 {
 			title += fmt.Sprintf("; its limit is %d", limit)
-			if used >= limit {
+			label = fmt.Sprintf("%d of %d slots", used, limit)
+			switch {
+			case used > limit:
+				class = "slots over"
+			case used == limit:
 				class = "slots full"
 			}
 		}
-		l.addMark(d.window, e.at, until, mark{Shape: shapeBar, Class: class, Label: fmt.Sprint(used), Title: title, Href: e.href, of: "changes"})
+		l.addMark(d.window, e.at, until, mark{Shape: shapeBar, Class: class, Label: label, Short: fmt.Sprint(used), Title: title, Href: e.href, of: "changes"})
 	}
 	return l
 }
@@ -312,7 +340,7 @@ func (d draft) vmLane(node string, vm vmOn) lane {
 	}
 	for _, m := range vm.rows.Migrations {
 		if m.SourceNode == node {
-			class, sign := styleOutcome(m.Outcome)
+			class, sign := styleMigration(m)
 			tried := mark{
 				Shape: shapeStrip, Class: class, Title: migrationTitle(m), Href: d.linkToFacts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID),
 				of: "migrations", what: formatState(m),

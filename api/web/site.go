@@ -122,6 +122,7 @@ type frame struct {
 	Visitor    string                 // who signed in; empty: nobody has to
 	Theme      string                 // dark, light, or empty: as the browser prefers
 	Here       string                 // path and query of this page
+	Address    string                 // the same, behind the host; for paper
 	Live       string                 // where changes are announced; empty: the page is about the past
 	AsOf       time.Time              // the moment for which it speaks; zero: it speaks for none
 	Query      string                 // what was searched for
@@ -158,7 +159,7 @@ func (v *visit) showToVisitor(timeout time.Duration, turn Turn, show func(*visit
 
 // serveVisit answers with what shows a page, or else with an error page. Nobody was asked yet who they are.
 func (s *Site) serveVisit(w http.ResponseWriter, r *http.Request, show func(*visit) error) {
-	v := &visit{Request: r, site: s, w: w, asked: time.Now().UTC(), frame: frame{Theme: Theme(r), Here: r.URL.RequestURI(), Cluster: r.URL.Query().Get("cluster")}}
+	v := &visit{Request: r, site: s, w: w, asked: time.Now().UTC(), frame: frame{Theme: Theme(r), Here: r.URL.RequestURI(), Address: r.Host + r.URL.RequestURI(), Cluster: r.URL.Query().Get("cluster")}}
 	w.Header().Set("Content-Security-Policy", policy)
 	w.Header().Set("Referrer-Policy", "same-origin")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

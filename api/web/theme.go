@@ -21,9 +21,13 @@ func Theme(r *http.Request) string {
 func chooseTheme(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
 	theme, back := r.PostFormValue("theme"), r.PostFormValue("back")
-	if theme == "dark" || theme == "light" {
+	if theme == "dark" || theme == "light" || theme == "auto" {
+		kept := int((365 * 24 * time.Hour).Seconds())
+		if theme == "auto" { // as the browser prefers: the choice is forgotten
+			theme, kept = "", -1
+		}
 		http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure where we serve HTTPS: plain HTTP is for loopback, or was said aloud
-			Name: themeCookie, Value: theme, Path: "/", MaxAge: int((365 * 24 * time.Hour).Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode,
+			Name: themeCookie, Value: theme, Path: "/", MaxAge: kept, HttpOnly: true, SameSite: http.SameSiteLaxMode,
 			Secure: r.TLS != nil,
 		})
 	}

@@ -15,6 +15,7 @@ func TestThemeIsKeptAndLeadsBack(t *testing.T) {
 	for _, c := range []struct{ name, theme, back, location, kept string }{
 		{"dark", "dark", "/vms/shop/db-1?cluster=prod", "/vms/shop/db-1?cluster=prod", "dark"},
 		{"light", "light", "/", "/", "light"},
+		{"as the browser prefers", "auto", "/", "/", ""},
 		{"no theme of ours", "loud", "/", "/", ""},
 		{"somebody else's page", "dark", "https://example.org/", "/", "dark"},
 		{"somebody else's page, without its scheme", "dark", "//example.org/", "/", "dark"},

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -13,13 +15,28 @@ import (
 // vmBody is what the page of a VM shows.
 type vmBody struct {
 	Cluster, Namespace, Name, Node string
+	Brief                          []trail.BriefLine
 	Why                            trail.Answer
 	WhyNot                         trail.NotAnswer
+	Advice                         []string // what to do, each once
 	Chart                          chart
-	Lines                          []line // of the timeline that is shown
-	Cut                            int    // how many lines are left out
-	Attempts                       []trail.Migration
-	Facts                          string // address of all raw facts of the span of time
+	Lines                          evidence
+	Attempts                       []attempt // newest first
+	Older                          int       // how many attempts are in none of them
+	Facts                          string    // address of all raw facts of the span of time
+}
+
+// attempt is a migration, or a run of them that failed alike.
+type attempt struct {
+	trail.AttemptRun
+	Href string // the span of time of a run; empty for a single one
+}
+
+// evidence is the newest lines of a timeline.
+type evidence struct {
+	Lines []line // in the order of their times
+	Cut   int    // how many older ones are left out
+	More  string // address of the page with more of them; empty where there are none, or no more are shown
 }
 
 // line is a line of a timeline, and the address of what it rests on.
@@ -28,8 +45,13 @@ type line struct {
 	Href string
 }
 
-// linesKept bounds a table of evidence.
-const linesKept = 500
+// The bounds of the tables of a page.
+const (
+	linesShown    = 20  // of evidence, where nothing asks for more
+	linesKept     = 500 // of evidence, at most
+	attemptsAlone = 10  // the newest, each by itself
+	runsKept      = 10  // of the attempts before them
+)
 
 func vmPage(v *visit) error {
 	at, err := v.parseTimeParam("at")
@@ -47,7 +69,8 @@ func vmPage(v *visit) error {
 	}
 	rows := c.VM(namespace, name)
 	b := vmBody{Cluster: c.Name, Namespace: namespace, Name: name, Why: c.Why(namespace, name), WhyNot: c.WhyNot(namespace, name)}
-	b.Node = b.WhyNot.Node
+	b.Node, b.Brief = b.WhyNot.Node, b.Why.Brief.Lines()
+	b.Advice = slices.DeleteFunc(slices.Compact([]string{b.Why.Advice, b.WhyNot.Advice}), func(a string) bool { return a == "" })
 	from, to := storyFrom(c, b.Why), c.Now
 	if m := migrationOf(rows, v.param("migration")); m != nil {
 		from, to = m.CreatedAt, m.FinishedAt
@@ -58,20 +81,18 @@ func vmPage(v *visit) error {
 	}
 	d := v.newDraft(w, c)
 	b.Chart = vmChart(d, rows)
-	b.Chart.Title = "The life of " + namespace + "/" + name
+	b.Chart.Title = "Timeline of " + namespace + "/" + name
 	b.Chart.Range = v.rangeOf(w)
-	b.Lines, b.Cut = linesIn(w, rows.Timeline, func(l trail.Line) string {
+	if b.Lines, err = v.findEvidence(w, rows.Timeline, func(l trail.Line) string {
 		id, href := findLineSource(c, l, rows)
 		if href != "" {
 			return href
 		}
 		return d.linkToFacts(namespace, name, l.At, l.At, id, "")
-	})
-	for _, m := range rows.Migrations {
-		if w.overlapsSpan(m.CreatedAt, m.FinishedAt) {
-			b.Attempts = append(b.Attempts, m)
-		}
+	}); err != nil {
+		return err
 	}
+	b.Attempts, b.Older = d.foldAttempts(rows.Migrations)
 	if err := v.nameGaps(c.Name, w, at.IsZero()); err != nil {
 		return err
 	}
@@ -134,17 +155,45 @@ func storyFrom(c *trail.Cluster, a trail.Answer) time.Time {
 	return from
 }
 
-// linesIn returns the lines of a timeline that lie in a window, the newest of them where they are too many.
-func linesIn(w window, all []trail.Line, href func(trail.Line) string) (shown []line, cut int) {
-	for _, l := range all {
-		if !l.At.Before(w.From) && !l.At.After(w.To) {
-			shown = append(shown, line{l, href(l)})
+// foldAttempts returns the migrations in the window, newest first and those before the newest folded; older counts those that are left out.
+func (d draft) foldAttempts(migrations []trail.Migration) (attempts []attempt, older int) {
+	var shown []trail.Migration
+	for _, m := range migrations {
+		if d.overlapsSpan(m.CreatedAt, m.FinishedAt) {
+			shown = append(shown, m)
 		}
 	}
-	if cut = len(shown) - linesKept; cut > 0 {
-		return shown[cut:], cut
+	runs, older := trail.FoldAttempts(shown, attemptsAlone, runsKept)
+	for _, r := range runs {
+		a := attempt{AttemptRun: r}
+		if r.Count > 1 {
+			a.Href = d.closer(r.First.CreatedAt, r.Last.FinishedAt)
+		}
+		attempts = append(attempts, a)
 	}
-	return shown, 0
+	return attempts, older
+}
+
+// findEvidence returns the newest lines of a timeline that lie in a window: as many as the parameter evidence says.
+func (v *visit) findEvidence(w window, all []trail.Line, href func(trail.Line) string) (evidence, error) {
+	limit := linesShown
+	if text := v.param("evidence"); text != "" {
+		var err error
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > linesKept {
+			return evidence{}, fmt.Errorf("%w: evidence=%q: expected a number of lines from 1 to %d", errBadQuestion, text, linesKept)
+		}
+	}
+	var out evidence
+	for _, l := range all {
+		if !l.At.Before(w.From) && !l.At.After(w.To) {
+			out.Lines = append(out.Lines, line{l, href(l)})
+		}
+	}
+	if out.Cut = max(len(out.Lines)-limit, 0); out.Cut > 0 && limit < linesKept {
+		out.More = v.linkWith("evidence", strconv.Itoa(min(5*limit, linesKept))) + "#evidence"
+	}
+	out.Lines = out.Lines[out.Cut:]
+	return out, nil
 }
 
 // vmChart is the one-line life of a VM: where it ran, who asked it to leave, what was tried, what held it back.
@@ -164,11 +213,8 @@ func vmChart(d draft, rows trail.Derived) chart {
 	d.drawHolds(&held, rows.Decisions)
 	c.Lanes = append(c.Lanes, asked, marked, tried, held)
 	c.Lanes = append(c.Lanes, d.nodeLanes(rows.Placements)...)
-	c.Legend = slices.Concat(keysOfCauses, keysOfAttempts, keysOfPhases, keysOfHolds, keyOfPlacement)
-	if len(c.Bands) > 0 {
-		c.Legend = append(c.Legend, keyOfLoops...)
-	}
 	c.joinMarks(d.closer)
+	c.explainMarks()
 	return c
 }
 

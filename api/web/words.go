@@ -28,6 +28,9 @@ var words = template.FuncMap{
 	"counted":  func(name string) template.HTML { return renderTitled(trail.LabelCount(name)) },
 	"age":      func(at, now time.Time) string { return trail.Age(now.Sub(at)) },
 	"upper":    upperFirst,
+	"clip":     func(text string) string { return trail.ClipText(strings.TrimSpace(text), 300) },
+	"percent":  func(ratio *float64) string { return fmt.Sprintf("%.0f %%", 100**ratio) },
+	"over":     func(r *trail.Reading) bool { return *r.Value > *r.Threshold },
 	"code":     codeSpans,
 	"count":    renderCount,
 

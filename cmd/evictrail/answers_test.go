@@ -96,7 +96,7 @@ func TestWhy(t *testing.T) {
 	}{
 		{"asked, with which words, acted, done", url, "demo/vm-d", "2026-11-21T00:45:07Z", []string{
 			`At 2026-11-21 00:32:56Z the descheduler asked to evict it from worker-1, saying "triggered by KubeVirtRelieveAndMigrate/LowNodeUtilization:"`,
-			"KubeVirt accepted at 2026-11-21 00:32:56Z (observed: audit 2c84c83b", "It was done at 2026-11-21 00:44:10Z",
+			"KubeVirt accepted at 2026-11-21 00:32:56Z (observed: audit 2c84c83b", "Attempt 6 (kubevirt-evacuation-pchh5) to worker-2 succeeded at 2026-11-21 00:44:10Z",
 		}},
 		{"kubectl polls", url, "demo/web-3", "2026-11-21T00:36:00Z", []string{
 			"kubernetes-admin (kubectl) asked to evict it from worker-2;", "asked again, 7 times until 2026-11-21 00:34:34Z; that changed nothing",
@@ -116,18 +116,18 @@ func TestWhy(t *testing.T) {
 		{"a user's own move, by whom", url, "demo/app-2", "2026-11-21T00:41:00Z", []string{"bob-rebalance-jcnkw was created by bob (for: named node)"}},
 		{"the migrate subresource, by whom", url, "demo/app-3", "2026-11-21T00:41:00Z", []string{"kubevirt-migrate-vm-bjjhf was created by alice (for: user, observed)"}},
 		{"a chain of failures that ended well", blind, "demo/vm-d", "2026-11-21T00:45:07Z", []string{
-			"asked by the descheduler (asserted", unnamed, "KubeVirt made 6 attempts; 5 failed (2 × data transfer, libvirt error", "after 11m14s, by attempt 6", "runs on worker-2",
+			"asked by the descheduler (asserted", unnamed, "KubeVirt made 6 attempts; 5 failed (2 × data transfer, libvirt error", "Attempt 6 (kubevirt-evacuation-pchh5) to worker-2 succeeded at 2026-11-21 00:44:10Z, 11 min after the request", "runs on worker-2",
 		}},
-		{"the same in the middle of it", blind, "demo/vm-d", "2026-11-21T00:36:30Z", []string{"4 failed", "still to move, 3m33s after", "Attempt 5 (kubevirt-evacuation-d64t9) is in phase Pending", "evacuate/cancel"}},
-		{"a drain", blind, "demo/web-3", "2026-11-21T00:36:00Z", []string{"asked by whoever drains the node (inferred: node worker-2 was cordoned", "by attempt 2"}},
-		{"strategy External", blind, "demo/ext-2", "2026-11-21T00:45:48Z", []string{"makes no migration: the controller that owns the VM has to act", `{"evacuationNodeName":"worker-1"}`}},
+		{"the same in the middle of it", blind, "demo/vm-d", "2026-11-21T00:36:30Z", []string{"4 failed", "Still not moved, 3 min 33 s after", "Attempt 5 (kubevirt-evacuation-d64t9) is in phase Pending", "evacuate/cancel"}},
+		{"a drain", blind, "demo/web-3", "2026-11-21T00:36:00Z", []string{"asked by whoever drains the node (inferred: node worker-2 was cordoned", "Attempt 2"}},
+		{"strategy External", blind, "demo/ext-2", "2026-11-21T00:45:48Z", []string{"makes no migration: the controller that owns the VM must act", `{"evacuationNodeName":"worker-1"}`}},
 		{"a user's own move", blind, "demo/app-2", "2026-11-21T00:41:00Z", []string{"migration bob-rebalance-jcnkw was created (for: named node)", "from worker-3 to worker-1"}},
 		{"an eviction that never ends", blind, "demo/nbr-2", "2026-11-21T01:10:40Z", []string{"9 attempts; 8 failed (8 × data transfer, libvirt error)", "is in phase Pending since 2026-11-21 01:10:29Z"}},
 		{"nothing happened", url, "demo/app-4", "2026-11-21T00:41:00Z", []string{"no eviction and no migration", "runs on worker-1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			code, out, stderr := runCommand(t, "why", c.vm, "--at", c.at, "--database-url", c.url)
+			code, out, stderr := runCommand(t, "why", c.vm, "--verbose", "--evidence", "0", "--at", c.at, "--database-url", c.url)
 			require.Equal(t, exitFound, code, stderr)
 			said := strings.Join(strings.Fields(out), " ")
 			for _, s := range c.says {

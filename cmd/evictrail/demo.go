@@ -171,8 +171,8 @@ func firstAnswer(ctx context.Context, s *store.Store, rec *recording.Recording, 
 	if err != nil {
 		return err
 	}
-	printTextf(out, "\n$ %s why %s/%s --cluster %s --at %s\n\n%s\n", os.Args[0], namespace, vm, rec.Name, rec.End().Format(time.RFC3339),
-		wrapParagraph(h.Why(namespace, vm).Paragraph))
+	printTextf(out, "\n$ %s why %s/%s --cluster %s --at %s\n\n%s", os.Args[0], namespace, vm, rec.Name, rec.End().Format(time.RFC3339),
+		briefText(h.Why(namespace, vm)))
 	return nil
 }
 

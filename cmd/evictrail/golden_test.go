@@ -37,7 +37,7 @@ func TestAnswers(t *testing.T) {
 				}
 				code, out, stderr := runCommand(t, append(strings.Fields(question), "--database-url", url)...)
 				require.Equal(t, exitFound, code, "%s: %s", question, stderr)
-				answer, _, _ := strings.Cut(out, "\nEvidence:\n")
+				answer, _, _ := strings.Cut(out, "\nEvidence")
 				answer, _, _ = strings.Cut(answer, "\nSettings in force: ")
 				answer, _, _ = strings.Cut(answer, "\nRules: ")
 				got.WriteString(line + "\n\n" + strings.Trim(answer, "\n") + "\n\n")

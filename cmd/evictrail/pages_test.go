@@ -144,8 +144,11 @@ func TestPagesSayWhatTheCommandSays(t *testing.T) {
 		var not trail.NotAnswer
 		answerOf(t, &why, "why", vm, "--database-url", databaseURL)
 		answerOf(t, &not, "why-not", vm, "--database-url", databaseURL)
-		page := fetchPage(t, server, "/vms/"+vm)
+		page := fetchPage(t, server, "/vms/"+vm+"?evidence=500")
 		require.Contains(t, page.text, oneLine(why.Paragraph))
+		for _, l := range why.Brief.Lines() {
+			require.Contains(t, page.text, l.Label+" "+oneLine(l.Text))
+		}
 		require.Contains(t, page.text, oneLine(not.Paragraph))
 		for _, l := range why.Evidence {
 			require.Contains(t, page.text, oneLine(l.Sentence))
@@ -240,4 +243,22 @@ func TestPagesRefuse(t *testing.T) {
 			require.NotContains(t, fetchPage(t, server, address+url.QueryEscape(text)).links, "x", "%s%s: what is asked becomes no part of the page", address, text)
 		}
 	}
+}
+
+// TestLongRetriesStayShort makes the attempts of a recorded VM 250: its page shows the newest singly and folds those before them, and says how many lines of
+// evidence it leaves out.
+func TestLongRetriesStayShort(t *testing.T) {
+	t.Parallel()
+	address, server := serveSite(t, "k-blocked-slot")
+	const more = `INSERT INTO evictrail.migrations SELECT (jsonb_populate_record(m, jsonb_build_object(
+		'migration_uid', 'u' || n, 'attempt', 8 + n, 'created_at', m.created_at + n * interval '1 millisecond'))).*
+		FROM evictrail.migrations AS m, generate_series(1, 241) AS n WHERE m.vmi = 'nbr-2' AND m.attempt = 8`
+	execSQL(t, address, more)
+	page := fetchPage(t, server, "/vms/demo/nbr-2")
+	require.Equal(t, http.StatusOK, page.status)
+	require.Equal(t, 10, strings.Count(page.text, " descheduler observed "), "rows of single attempts")
+	require.Contains(t, page.text, "Attempts 1-240: 240 × data transfer, libvirt error, first ")
+	require.Regexp(t, `The latest 20 lines; \d+ earlier ones are left out. Show more`, page.text)
+	require.NotContains(t, fetchPage(t, server, "/vms/demo/nbr-2?evidence=100").text, "left out")
+	require.Equal(t, http.StatusBadRequest, fetchPage(t, server, "/vms/demo/nbr-2?evidence=all").status)
 }

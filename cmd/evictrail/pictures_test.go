@@ -19,7 +19,7 @@ func TestPagesSayWhatIsOver(t *testing.T) {
 
 	vm := fetchPage(t, server, "/vms/demo/vm-d")
 	require.Equal(t, http.StatusOK, vm.status)
-	require.Contains(t, vm.text, "needed? did it help?")
+	require.Contains(t, vm.text, "Needed? Did it help?")
 	require.Contains(t, vm.text, "not needed worker-1 was at 40 % at 2026-11-21 00:43:53Z, under its threshold of 50 %; it was last over it at 2026-11-21 00:34:23Z harmed worker-2 was at 40 %")
 
 	loop := queryRows[struct{ ID string }](t, address, "SELECT loop_id::text AS id FROM evictrail_v1.loops WHERE kind = 'dual_retry' AND closed_at IS NOT NULL")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -61,17 +62,26 @@ func inCluster(ctx context.Context, s reader, cluster string, err error) error {
 	return err
 }
 
+// answerForm is how much of an answer is printed.
+type answerForm struct {
+	verbose  bool // the full account, too
+	evidence int  // the latest lines of evidence; 0: all
+}
+
 func newWhy() *cobra.Command {
 	var q question
+	var form answerForm
 	cmd := &cobra.Command{
 		Use: "why {NAMESPACE/VM | node NODE}", Short: "Say why a VM moved, or VMs left a node, and on what that rests", GroupID: "ask",
 		Args: asUsage(cobra.RangeArgs(1, 2)), ValidArgsFunction: completeVMOrNode(&q),
-		Long: `Say in one paragraph why a VM moved, is to move, or was shut down instead: who asked, with which words and who asked again, as
-far as the audit log or the observer saw it; what KubeVirt tried, why that failed, what holds the VM now, which loop it is part of, where the guest is; and what to do.
+		Long: `Say in four lines why a VM moved, is to move, or was shut down instead: where it is and what keeps it there, who asked and in which
+words, how often it was tried and why that failed, and whether the move was needed. Then what to do, and the latest facts that the answer rests on.
+The full account (--verbose) also says who asked again, what holds the VM now and which loop it is part of.
 For a node: who drained it and how far that is or how it ended, how many VMs were to leave it and what became of that, and its loops.
-Below stand the facts that the answer rests on. With --at the answer is the one that the facts up to that moment give. Exit status 3 when the VM or the node is not known.`,
+With --at the answer is the one that the facts up to that moment give. Exit status 3 when the VM or the node is not known.`,
 		Example: `  evictrail why shop/db-1
   evictrail why node worker-2
+  evictrail why shop/db-1 --verbose --evidence 0   # the full account, and all that it rests on
   evictrail why shop/db-1 --at 2026-11-21T00:40:00Z
   evictrail why shop/db-1 -o json
   evictrail why shop/db-1 --server https://evictrail.example   # ask an evictrail that serves, instead of its database`,
@@ -79,6 +89,9 @@ Below stand the facts that the answer rests on. With --at the answer is the one 
 			of, err := parseVMOrNode(args)
 			if err != nil {
 				return err
+			}
+			if form.evidence < 0 {
+				return usageErrorf("evidence %d: must not be negative", form.evidence)
 			}
 			return q.askReader(cmd.Context(), of, func(s reader, asked trail.Question) error {
 				answer, err := s.Why(cmd.Context(), asked)
@@ -88,11 +101,13 @@ Below stand the facts that the answer rests on. With --at the answer is the one 
 				if q.output == "json" {
 					return api.WriteJSON(cmd.OutOrStdout(), answer)
 				}
-				return writeAnswer(cmd.OutOrStdout(), answer)
+				return writeAnswer(cmd.OutOrStdout(), answer, form)
 			})
 		},
 	}
 	q.addFlags(cmd)
+	cmd.Flags().BoolVar(&form.verbose, "verbose", false, "print the full account of a VM, too")
+	cmd.Flags().IntVar(&form.evidence, "evidence", 20, "print the latest `number` of facts that the answer rests on; 0: all")
 	return cmd
 }
 
@@ -166,9 +181,20 @@ func isName(text string) bool {
 	return text != "" && text != "." && text != ".." && !strings.ContainsAny(text, "/%")
 }
 
-func writeAnswer(out io.Writer, a trail.Answer) error {
-	_, err := fmt.Fprintf(out, "%s%s\n%s%s\nEvidence:\n", asOf(a.AsOf), wrapParagraph(a.Paragraph), recordingText(a.Recorder, a.NotObserved), adviceText(a.Advice))
-	for _, l := range a.Evidence {
+func writeAnswer(out io.Writer, a trail.Answer, form answerForm) error {
+	account := wrapParagraph(a.Paragraph) + "\n"
+	switch {
+	case a.Brief.Status != "" && form.verbose:
+		account = briefText(a) + "\n" + account
+	case a.Brief.Status != "":
+		account = briefText(a)
+	}
+	heading, lines := "Evidence:", a.Evidence
+	if cut := len(lines) - form.evidence; form.evidence > 0 && cut > 0 {
+		heading, lines = fmt.Sprintf("Evidence, the latest %d of %d lines (--evidence 0 prints all):", form.evidence, len(lines)), lines[cut:]
+	}
+	_, err := fmt.Fprintf(out, "%s%s%s%s\n%s\n", asOf(a.AsOf), account, recordingText(a.Recorder, a.NotObserved), adviceText(a.Advice), heading)
+	for _, l := range lines {
 		if err == nil {
 			_, err = fmt.Fprintf(out, "  %s  %s  [%s]\n", l.At.UTC().Format("2006-01-02 15:04:05"), tableCell(&l.Sentence), l.EventID)
 		}
@@ -177,6 +203,16 @@ func writeAnswer(out io.Writer, a trail.Answer) error {
 		_, err = io.WriteString(out, restsText(a.Rests))
 	}
 	return err
+}
+
+// briefText writes the answer about a VM in a few labelled lines, below its name.
+func briefText(a trail.Answer) string {
+	const labels = len("Attempts:  ")
+	text := a.Namespace + "/" + a.VMI + "\n"
+	for _, l := range a.Brief.Lines() {
+		text += fmt.Sprintf("%-*s%s\n", labels, l.Label+":", wrapText(l.Text, briefWidth, labels))
+	}
+	return text
 }
 
 func writeNotAnswer(out io.Writer, a trail.NotAnswer) error {
@@ -226,25 +262,32 @@ func adviceText(advice string) string {
 	return text
 }
 
-// lineWidth is about how long the lines of a paragraph are.
-const lineWidth = 100
+// How long lines are, about.
+const (
+	lineWidth  = 100 // of a paragraph
+	briefWidth = 80  // of what is read at a glance, on the narrowest terminal
+)
 
 // wrapParagraph breaks a paragraph into lines.
-func wrapParagraph(text string) string {
+func wrapParagraph(text string) string { return wrapText(text, lineWidth, 0) }
+
+// wrapText breaks a text into lines of a width. All but the first are indented; the first is taken to begin there.
+func wrapText(text string, width, indent int) string {
 	var b strings.Builder
-	column := 0
-	for _, word := range strings.Fields(text) {
+	column := indent
+	for i, word := range strings.Fields(text) {
+		length := utf8.RuneCountInString(word)
 		switch {
-		case column == 0:
-		case column+1+len(word) > lineWidth:
-			b.WriteByte('\n')
-			column = 0
+		case i == 0:
+		case column+1+length > width:
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			column = indent
 		default:
 			b.WriteByte(' ')
 			column++
 		}
 		b.WriteString(word)
-		column += len(word)
+		column += length
 	}
 	return b.String()
 }

@@ -163,6 +163,7 @@ func (q *inquiry) answerNode(ctx context.Context) (*trail.Cluster, error) {
 		q.openOutages(&batch, rows, tables.SubjectTexts(all))
 	}
 	q.queueAnnotations(&batch, &facts, all, lately.began) // those that were set before, and still were
+	q.factsBy(&batch, &facts, loadQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "node": pg.CleanText(q.of.Name), "since": q.at.Add(-loadWithin), "at": q.at})
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
@@ -389,7 +390,19 @@ WHERE cluster = @cluster
   AND (namespace, vmi) IN (SELECT namespace, vmi FROM unnest(@namespaces::text[], @vmis::text[]) AS v(namespace, vmi))
   AND kind IN ('annotation_set', 'annotation_cleared')
   AND occurred_at BETWEEN @since AND @at`
+	loadQuery = `
+SELECT ` + tables.FactColumns + `
+FROM evictrail.events AS e
+WHERE cluster = @cluster
+  AND kind = 'node_load'
+  AND occurred_at BETWEEN @since AND @at
+  AND detail -> 'readings' @> jsonb_build_array(jsonb_build_object('node', @node::text))
+ORDER BY occurred_at DESC
+LIMIT 8` // events_by_load
 )
+
+// loadWithin is how old the load of a node may be that an answer as of now still has.
+const loadWithin = time.Hour
 
 // queueStaleCount queues the question how many of some subjects are to be derived again.
 func (q *inquiry) queueStaleCount(batch *pgx.Batch, subjects []trail.Subject) *int {

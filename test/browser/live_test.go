@@ -58,7 +58,7 @@ func TestLive(t *testing.T) {
 	front.awaitCondition(hasCard, "c1")
 	front.awaitCondition(`document.querySelector("#live").textContent.startsWith("Live: changed at")`)
 	require.NoError(t, playing.Wait())
-	vm.awaitCondition(`document.querySelectorAll("main tr").length > %d && document.querySelector("main").textContent.includes("attempt 6")`, rows)
+	vm.awaitCondition(`document.querySelectorAll("main tr").length > %d && document.querySelector("main").textContent.includes("Attempt 6")`, rows)
 	vm.awaitCondition(`document.querySelector("#live").textContent.startsWith("Live: changed at")`)
 	require.Empty(t, evaluateJS[[]string](vm, misplaced+`(1280)`), "what came in lies where it should")
 
