@@ -32,6 +32,8 @@ type Reader interface {
 	Recorded(ctx context.Context, cluster string, of trail.Subject, from, to time.Time, most int) ([]trail.Recorded, error)
 	Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error)
 	WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error)
+	ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error)
+	Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error)
 }
 
 // ForAll returns a function with the same Reader for every visitor, for a server that has one user.
@@ -51,6 +53,9 @@ type Site struct {
 	Turn Turn
 	// LongTurn is Turn for a page that may take long; nil: at once.
 	LongTurn Turn
+	// ParseList reads what a list is asked for from a query string, and ParseNodes the same for nodes, as the API does: its errors are for visitors.
+	ParseList  func(v trail.View, query string, now time.Time) (trail.Query, error)
+	ParseNodes func(query string, now time.Time) (trail.NodeQuery, error)
 	// Failed is called with an error that a visitor cannot fix; may be nil.
 	Failed func(path string, err error)
 }
