@@ -79,6 +79,10 @@ func (s *Site) Route(r *mux.Router) {
 	get("/loops/{id}", loopPage)
 	get("/facts", factsPage)
 	get("/search", searchPage)
+	for _, l := range lists {
+		get(l.path, l.show)
+	}
+	get(nodesPath, nodesPage)
 	get(recorderPath, recorderPage)
 	r.Path("/whatif").Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.newPageHandlerWithin(whatif.Within, s.LongTurn, whatIfPage))
 	if s.Guarded {
@@ -303,7 +307,7 @@ func cacheAssets(next http.Handler) http.Handler {
 var pages = func() map[string]*template.Template {
 	layout := template.Must(template.New("layout").Funcs(words).ParseFS(files, "templates/layout.html", "templates/chart.html"))
 	out := map[string]*template.Template{}
-	for _, name := range []string{"front", "vm", "node", "loop", "facts", "search", "whatif", "signin", "error"} {
+	for _, name := range []string{"front", "vm", "node", "loop", "facts", "search", "whatif", "list", "signin", "error"} {
 		out[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "templates/"+name+".html"))
 	}
 	return out
