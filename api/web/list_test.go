@@ -20,7 +20,7 @@ import (
 type listing struct {
 	Reader
 	rows int
-	seen time.Duration // how long ago the recorder gave a sign of life
+	seen time.Duration // how long ago was its last sign of life
 	gaps []trail.Gap
 }
 
