@@ -247,7 +247,7 @@ func (v *visit) resetLink() string {
 // hiddenFields returns the parameters that the form keeps.
 func (v *visit) hiddenFields(names ...string) []hidden {
 	var out []hidden
-	for _, name := range append(names, appearance...) {
+	for _, name := range names {
 		if value := v.param(name); value != "" {
 			out = append(out, hidden{name, value})
 		}
