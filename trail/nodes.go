@@ -19,7 +19,7 @@ type NodeOrder string
 
 // The orders of nodes.
 const (
-	NodesByTrouble NodeOrder = "trouble" // not ready first, then those with the most stuck evacuations, loops and drains; then by name
+	NodesByTrouble NodeOrder = "trouble" // not ready first, then those with the most stuck evacuations, loops and drains, then those with the most VMs
 	NodesByName    NodeOrder = "name"
 	NodesByVMs     NodeOrder = "vms" // those with the most VMs first
 )

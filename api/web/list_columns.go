@@ -241,8 +241,13 @@ func showMigration(r listRow) cell {
 	return cell{Parts: []part{{Text: name, Title: name, Href: href}}}
 }
 
+// showRoute shows from where to where a migration led. A target that the guest did not reach may have no page: nothing else may be recorded about it.
 func showRoute(r listRow) cell {
-	return cell{Parts: []part{newNodePart(r, "source_node"), newNodePart(r, "target_node")}}
+	target := newNodePart(r, "target_node")
+	if trail.Outcome(r.text("outcome")) != trail.OutcomeSucceeded {
+		target.Href = ""
+	}
+	return cell{Parts: []part{newNodePart(r, "source_node"), target}}
 }
 
 // showPhase shows how a migration ended or, while it goes on, its phase and what it waits for.

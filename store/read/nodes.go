@@ -67,7 +67,7 @@ ORDER BY
     CASE WHEN @order = 'trouble' THEN coalesce(stuck, 0) END DESC,
     CASE WHEN @order = 'trouble' THEN coalesce(loops, 0) END DESC,
     CASE WHEN @order = 'trouble' AND draining_since IS NOT NULL THEN 0 ELSE 1 END,
-    CASE WHEN @order = 'vms' THEN coalesce(vms, 0) END DESC,
+    CASE WHEN @order <> 'name' THEN coalesce(vms, 0) END DESC,
     node COLLATE "C", cluster
 LIMIT @limit`
 

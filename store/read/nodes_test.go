@@ -48,7 +48,7 @@ func TestNodes(t *testing.T) {
 		{"one by name", trail.Everything(), trail.NodeQuery{Order: trail.NodesByName, Name: "2", Limit: 10}, []trail.NodeSummary{n2}},
 		{"the first", trail.Everything(), trail.NodeQuery{Order: trail.NodesByName, Limit: 1}, []trail.NodeSummary{n1}},
 		{"another cluster", trail.Everything(), trail.NodeQuery{Cluster: "c2", Limit: 10}, []trail.NodeSummary{}},
-		{"a tenant", trail.Only("c1", "shop"), trail.NodeQuery{Order: trail.NodesByTrouble, Limit: 10}, []trail.NodeSummary{{Cluster: "c1", Node: "n1"}, n2}},
+		{"a tenant", trail.Only("c1", "shop"), trail.NodeQuery{Order: trail.NodesByTrouble, Limit: 10}, []trail.NodeSummary{n2, {Cluster: "c1", Node: "n1"}}},
 		{"a tenant elsewhere", trail.Only("c1", "bank"), trail.NodeQuery{Order: trail.NodesByTrouble, Limit: 10}, []trail.NodeSummary{n1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
