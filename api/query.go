@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
@@ -37,12 +38,72 @@ func listParams(v trail.View) []param[asked] {
 	if v.End != "" {
 		all = append(all, param[asked]{name: "open", about: "Only rows of what is not over: " + v.End + " is null.", schema: newBooleanSchema(false), example: "true",
 			read: readBool("open", func(a *asked, yes bool) { a.Open = yes }), write: func(a asked) string { return onlyIf(a.Open, "true") }})
+		all = append(all, stateParam(v))
+	}
+	for _, column := range v.Sets {
+		all = append(all, setParam(v, column))
 	}
 	if v.Repeat != "" {
 		all = append(all, param[asked]{name: "repeats", about: "Whether rows that only repeat another come too: " + v.Repeat + " is not null.", schema: newBooleanSchema(true), example: "false",
 			read: readBool("repeats", func(a *asked, yes bool) { a.First = !yes }), write: func(a asked) string { return onlyIf(a.First, "false") }})
 	}
 	return append(all, pageParams()...)
+}
+
+// stateParam says the same as open and, beyond that, closed.
+func stateParam(v trail.View) param[asked] {
+	return param[asked]{
+		name: "state", about: "open is the same as open=true; closed: only rows of what is over, " + v.End + " is not null.", schema: oneOf(stateOpen, stateClosed), example: stateClosed,
+		read: func(text string, _ time.Time, a *asked) error {
+			switch {
+			case text == stateClosed && !a.Open:
+				a.Closed = true
+			case text == stateClosed:
+				return errors.New("state closed and open true are of no row at once: leave one out")
+			case text == stateOpen:
+				a.Open = true
+			default:
+				return fmt.Errorf("state %q: expected open or closed", text)
+			}
+			return nil
+		},
+		write: func(a asked) string { return onlyIf(a.Closed, stateClosed) },
+	}
+}
+
+const stateOpen, stateClosed = "open", "closed"
+
+// setParam asks by a column that holds a closed set of values.
+func setParam(v trail.View, column string) param[asked] {
+	set, _ := trail.FindLabelSet(v.Name + "." + column)
+	var values []string
+	for _, l := range set.Labels {
+		values = append(values, l.Value)
+	}
+	return param[asked]{
+		name: column, about: "Only rows with this value of " + column + ".", schema: oneOf(values...), example: values[0],
+		read: func(text string, _ time.Time, a *asked) error {
+			if !slices.Contains(values, text) {
+				return fmt.Errorf("%s %q: expected one of %s", column, text, strings.Join(values, ", "))
+			}
+			if a.Values == nil {
+				a.Values = map[string]string{}
+			}
+			a.Values[column] = text
+			return nil
+		},
+		write: func(a asked) string { return a.Values[column] },
+	}
+}
+
+const orderNewest, orderOldest = "newest", "oldest"
+
+func readOrder(text string, _ time.Time, a *asked) error {
+	if text != orderNewest && text != orderOldest {
+		return fmt.Errorf("order %q: expected newest or oldest", text)
+	}
+	a.Oldest = text == orderOldest
+	return nil
 }
 
 func onlyIf(yes bool, text string) string {
@@ -92,9 +153,11 @@ func changesParam() param[asked] {
 
 func pageParams() []param[asked] {
 	return []param[asked]{
-		{name: "limit", about: "The newest so many rows.", schema: newIntegerSchema(1, MaxLimit, DefaultLimit), example: "50", read: readLimit,
+		{name: "order", about: "Which rows come first.", schema: withDefault(oneOf(orderNewest, orderOldest), orderNewest), example: orderOldest, read: readOrder,
+			write: func(a asked) string { return onlyIf(a.Oldest, orderOldest) }},
+		{name: "limit", about: "The first so many rows.", schema: newIntegerSchema(1, MaxLimit, DefaultLimit), example: "50", read: readLimit,
 			write: func(a asked) string { return onlyIf(a.Limit > 0, strconv.Itoa(a.Limit)) }},
-		{name: "page", about: "The rows that are older than a page: what the header Link of that one names.", schema: newTextSchema(), read: readPage, write: writePage},
+		{name: "page", about: "The rows that come after a page: what the header Link of that one names.", schema: newTextSchema(), read: readPage, write: writePage},
 		{name: "format", about: "The format of the answer; it has precedence over Accept.", schema: oneOf(formats...), example: "csv", read: readFormat,
 			write: func(a asked) string { return a.format }},
 	}
@@ -137,6 +200,12 @@ func readFormat(text string, _ time.Time, a *asked) error {
 	return nil
 }
 
+// readPageQuery reads what a page asks a list for: what the API would be asked with the same query string.
+func readPageQuery(v trail.View, raw string, now time.Time) (trail.Query, error) {
+	a, err := readQuery(v, raw, now)
+	return a.Query, err
+}
+
 // readQuery reads what a list is asked for. An error is a *Problem.
 func readQuery(v trail.View, raw string, now time.Time) (asked, error) {
 	a := asked{Query: trail.Query{Limit: DefaultLimit}}
@@ -149,13 +218,13 @@ func readQuery(v trail.View, raw string, now time.Time) (asked, error) {
 	return a, nil
 }
 
-// rangeEnd is before when the rows are: a page ends where the one before did.
+// rangeEnd is before when the rows are: a page of the newest first ends where the one before did.
 func (a asked) rangeEnd(now time.Time) time.Time {
 	end := now
 	if !a.Until.IsZero() {
 		end = a.Until
 	}
-	if a.Before != nil && a.Before.At.Before(end) {
+	if a.Before != nil && !a.Oldest && a.Before.At.Before(end) {
 		end = a.Before.At
 	}
 	return end

@@ -31,6 +31,7 @@ type fakeReader struct {
 	whatIf   func(context.Context, whatif.Question) (whatif.Answer, error)
 
 	recorders []trail.RecorderStatus
+	nodes     []trail.NodeSummary
 }
 
 func (f *fakeReader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {
@@ -55,6 +56,10 @@ func (f *fakeReader) WhyNot(ctx context.Context, q trail.Question) (trail.NotAns
 
 func (f *fakeReader) Names(ctx context.Context, q trail.NameQuery) ([]string, error) {
 	return f.names(ctx, q)
+}
+
+func (f *fakeReader) Nodes(context.Context, trail.NodeQuery) ([]trail.NodeSummary, error) {
+	return f.nodes, nil
 }
 
 func (f *fakeReader) Settings(context.Context, trail.SettingsQuery) ([]trail.SettingsInForce, error) {

@@ -27,4 +27,5 @@ type Reader interface {
 	// Settings returns the settings that are asked for, by cluster and from the oldest to the newest; none to who may not see all of a cluster.
 	Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.SettingsInForce, error)
 	Names(ctx context.Context, q trail.NameQuery) ([]string, error)
+	Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error)
 }

@@ -71,6 +71,11 @@ func withDescription(s schema, about string) schema {
 	return s
 }
 
+func withDefault(s schema, value any) schema {
+	s.Default = value
+	return s
+}
+
 func newIntegerSchema(least, most, otherwise int) schema {
 	return schema{Type: types{"integer"}, Minimum: &least, Maximum: &most, Default: otherwise}
 }

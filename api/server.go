@@ -57,6 +57,7 @@ func (s Server) newRouter() *mux.Router {
 	if s.Site != nil {
 		site := *s.Site
 		site.Turn, site.LongTurn, site.Admit, site.Guarded = pageTurn(crowd.awaitTurn), pageTurn(crowd.awaitLongTurn), s.Gate.authorizeVisitor, s.Gate != nil
+		site.ParseList, site.ParseNodes = readPageQuery, readNodePageQuery
 		if s.Gate != nil {
 			site.CreateToken = s.Gate.CreateToken()
 		}

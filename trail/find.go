@@ -25,6 +25,8 @@ type Found struct {
 	Kind      FoundKind `json:"kind" db:"kind"`
 	Namespace string    `json:"namespace,omitempty" db:"namespace"` // empty for a node
 	Name      string    `json:"name" db:"name"`
-	VMI       string    `json:"vmi,omitempty" db:"vmi"` // the VM that a migration moves, in its namespace; else empty
-	UID       string    `json:"uid,omitempty" db:"uid"` // of a migration; of a VMI only where the search named it
+	VMI       string    `json:"vmi,omitempty" db:"vmi"`     // the VM that a migration moves, in its namespace; else empty
+	UID       string    `json:"uid,omitempty" db:"uid"`     // of a migration; of a VMI only where the search named it
+	Node      string    `json:"node,omitempty" db:"node"`   // on which a VM runs now; empty where it does not run
+	State     VMState   `json:"state,omitempty" db:"state"` // of a VM that runs now; else empty
 }

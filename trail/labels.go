@@ -381,6 +381,14 @@ var annotationLabels = labels[string]{
 	{AnnotatedUnknown, "unknown", "The version of KubeVirt is not known."},
 }
 
+var vmStateLabels = labels[VMState]{
+	{VMRunning, "running", "It runs, and nothing is known to be in the way of a move."},
+	{VMLeaving, "leaving", "It is to leave its node: an evacuation is open."},
+	{VMStuck, "stuck", "It is to leave its node, and an attempt has failed."},
+	{VMTerminating, "terminating", "Its pod is being deleted while the guest runs."},
+	{VMNotMigratable, "not migratable", "It runs, and cannot be live-migrated."},
+}
+
 var foundLabels = labels[FoundKind]{
 	{FoundVM, "VM", "A virtual machine, by its namespace and name or the UID of its VMI."},
 	{FoundNode, "node", "A node."},
@@ -468,6 +476,9 @@ func (c Clock) Label() Label { return clockLabels.of(c) }
 // Label returns the label of the kind.
 func (k FoundKind) Label() Label { return foundLabels.of(k) }
 
+// Label returns the label of the state.
+func (s VMState) Label() Label { return vmStateLabels.of(s) }
+
 // LabelPhase returns the label of a phase of a migration.
 func LabelPhase(phase string) Label { return phaseLabels.of(phase) }
 
@@ -520,6 +531,7 @@ func LabelSets() []LabelSet {
 		clockLabels.newSet("clock of a fact", "events.clock"),
 		annotationLabels.newSet("life of the annotation eviction-in-progress"),
 		foundLabels.newSet("kind of a search result"),
+		vmStateLabels.newSet("state of a VM that runs"),
 	}
 	return slices.Concat(sets, factLabelSets())
 }

@@ -29,7 +29,8 @@ var closedTypes = map[string]string{
 	"Blocker": "blocker of a drain", "OutageCause": "cause of a node outage", "OutageEnd": "end of a node outage", "ObstacleKind": "obstacle to a move",
 	"LoadMoment": "moment of a load sample", "LoadSample": "sample around a moment", "LoadLack": "reason for which load is not known",
 	"LoadOrigin": "origin of load", "RecorderState": "state of the recorder", "Clock": "clock of a fact", "FoundKind": "kind of a search result",
-	"Kind": "kind of a fact", "RequestSource": "source of an eviction request",
+	"VMState": "state of a VM that runs",
+	"Kind":    "kind of a fact", "RequestSource": "source of an eviction request",
 }
 
 // closedPrefixes says the same of constants that have no type of their own, by how their names begin.
@@ -40,7 +41,7 @@ var closedPrefixes = map[string]string{
 }
 
 // unlabelled are types whose values people read as they are: names of Kubernetes, calls of its API, and prefixes of keys.
-var unlabelled = []string{"ObjectKind", "SubjectKind", "NameKind", "Action"}
+var unlabelled = []string{"ObjectKind", "SubjectKind", "NameKind", "NodeOrder", "Action"}
 
 // TestLabelsAreComplete holds that every value of every closed set has a label, and that no label is for a value that does not exist: the constants in the source of
 // this package are the values.

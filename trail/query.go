@@ -18,10 +18,14 @@ type Query struct {
 	Until        time.Time // exclusive
 	ChangedSince time.Time // only rows that came or changed then or later, by the database's clock
 	Open         bool      // only rows that are not over
+	Closed       bool      // only rows that are over
 	First        bool      // of rows that repeat each other, only the first
-	Before       *Key      // only rows that are older than this one: the next page
-	Limit        int       // the newest that many; 0: all
+	Oldest       bool      // the oldest rows first, not the newest
+	Before       *Key      // only rows that come after this one in that order: the next page
+	Limit        int       // the first that many; 0: all
 	MaxBytes     int       // that these rows may have together, as they are sent; more: *TooLargeError. 0: no bound
+
+	Values map[string]string // only rows with these values, by column of View.Sets
 }
 
 // Key is where a row stands in its view: rows are ordered by time, then ID, then cluster.
@@ -50,18 +54,24 @@ func (k *Key) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Page is some rows of a view, the newest first.
+// Page is some rows of a view, in the order that was asked for: the newest first, or the oldest.
 type Page[Row any] struct {
 	Rows []Row
-	Next *Key // to ask for older rows with; nil where there are none
+	Next *Key // to ask for the rows after them with; nil where there are none
 }
 
 // listLookback is the period of a list that has neither a lower bound nor a next page.
 const listLookback = 24 * time.Hour
 
 // Period returns the period that a page of the list covers: from the lower bound of the query or, without one, from the key of the next page,
-// and for a complete list the last 24 hours. A zero end is no bound.
+// and for a complete list the last 24 hours. A zero end is no bound. A list of the oldest first ends at the key of the next page.
 func (q Query) Period(next *Key, now time.Time) (from, to time.Time) {
+	if q.Oldest && next != nil {
+		if q.Before != nil {
+			return q.Before.At, next.At
+		}
+		return q.Since, next.At
+	}
 	switch {
 	case !q.Since.IsZero():
 		from = q.Since
@@ -73,7 +83,7 @@ func (q Query) Period(next *Key, now time.Time) (from, to time.Time) {
 	return from, q.Until
 }
 
-// Table is rows as Postgres writes them, the newest first; a nil cell is NULL.
+// Table is rows as Postgres writes them, in the order of a Page; a nil cell is NULL.
 type Table struct {
 	Columns []string
 	Page[[]*string]

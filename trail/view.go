@@ -13,6 +13,7 @@ type View struct {
 	Repeat  string   // column that is NULL unless a row repeats another; empty where none does
 	Changed string   // column of the time at which a row came or last changed, which ChangedSince bounds; empty where there is none
 	Where   []string // the columns that it can be asked by beside the cluster: namespace, vmi, node
+	Sets    []string // columns of closed sets that it can be asked by, too; nothing in them is hidden from anybody who sees the row
 	Brief   []string // the columns that a table for people shows
 }
 
@@ -39,16 +40,19 @@ var (
 	ViewRequests = View{
 		Noun: "requests", Name: "eviction_requests", About: "eviction requests: who asked, with which words, and what was answered",
 		At: "requested_at", Key: "request_id", Repeat: "repeat_of", Changed: changedAt, Where: byVM,
+		Sets:  []string{"requester_class", "answer"},
 		Brief: []string{"cluster", "requested_at", "namespace", "vmi", "node", "requester", "requester_class", "answer", "effect", "repeats", "last_repeat_at", "stated_reason", "source", "dry_run"},
 	}
 	ViewEvacuations = View{
 		Noun: "evacuations", Name: "evacuations", About: "evacuations: who had to leave which node, and how that went",
 		At: "marked_at", Key: "evacuation_id", End: "ended_at", Changed: changedAt, Where: byVM,
+		Sets:  []string{"requester_class", "trigger", "outcome"},
 		Brief: []string{"cluster", "namespace", "vmi", "node", "marked_at", "trigger", "requester_class", "confidence", "attempts", "failed_attempts", "last_failure_class", "next_retry_at", "overdue", "outcome", "ended_at"},
 	}
 	ViewMigrations = View{
 		Noun: "migrations", Name: "migrations", About: "migrations: why each was made, its phases' times, why it failed",
 		At: "created_at", Key: "migration_uid", End: "finished_at", Changed: changedAt, Where: byVM,
+		Sets:  []string{"requester_class", "trigger", "phase", "failure_class"},
 		Brief: []string{"cluster", "namespace", "vmi", "migration", "trigger", "attempt", "source_node", "target_node", "created_at", "phase", "outcome", "failure_class", "failure_reason", "duration"},
 	}
 	ViewPlacements = View{
@@ -59,6 +63,7 @@ var (
 	ViewDecisions = View{
 		Noun: "cooldowns", Name: "cooldown_decisions", About: "cooldown decisions: what began to hold a VM back, what met that, and when it was over",
 		At: "decided_at", Key: "decision_id", Changed: changedAt, Where: byVM,
+		Sets:  []string{"layer", "verdict"},
 		Brief: []string{"cluster", "decided_at", "namespace", "vmi", "node", "layer", "verdict", "reason", "count", "effective", "until", "capped", "model", "origin"},
 	}
 	ViewHolds = View{
@@ -69,11 +74,13 @@ var (
 	ViewLoops = View{
 		Noun: "loops", Name: "loops", About: "loops: repetition that does not converge, with what to do",
 		At: "opened_at", Key: "loop_id", End: "closed_at", Changed: changedAt, Where: byVM,
+		Sets:  []string{"kind"},
 		Brief: []string{"cluster", "kind", "path", "node", "namespace", "vmi", "opened_at", "closed_at", "closed_by", "summary"},
 	}
 	ViewDrains = View{
 		Noun: "drains", Name: "drains", About: "drains: who empties which node, and how far that is",
 		At: "started_at", Key: "drain_id", End: "ended_at", Changed: changedAt, Where: []string{"node"},
+		Sets:  []string{"requester_class", "outcome"},
 		Brief: []string{"cluster", "node", "started_at", "ended_at", "requester", "requester_class", "vmis_total", "vmis_left", "outcome", "last_asked_at"},
 	}
 	ViewBlockers = View{
@@ -84,6 +91,7 @@ var (
 	ViewGaps = View{
 		Noun: "gaps", Name: "gaps", About: "gaps: when a source could not be seen",
 		At: "opened_at", Key: "gap_id", End: "closed_at", Changed: changedAt,
+		Sets:  []string{"source"},
 		Brief: []string{"cluster", "source", "opened_at", "closed_at", "cause", "detail"},
 	}
 	ViewContext = View{

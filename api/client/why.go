@@ -41,6 +41,17 @@ func (c *Client) Names(ctx context.Context, q trail.NameQuery) ([]string, error)
 	return names, err
 }
 
+// Nodes implements api.Reader.
+func (c *Client) Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error) {
+	var nodes []trail.NodeSummary
+	body, _, err := c.get(ctx, api.NodesURL(q), "application/json")
+	if err != nil {
+		return nil, err
+	}
+	err = c.parseJSON(body, &nodes)
+	return nodes, err
+}
+
 // Recorders implements api.Reader.
 func (c *Client) Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error) {
 	var all []trail.RecorderStatus

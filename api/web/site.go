@@ -34,6 +34,8 @@ type Reader interface {
 	// Acknowledged returns the acknowledgements that hold now of some VMs and nodes of a cluster.
 	Acknowledged(ctx context.Context, cluster string, of []trail.Subject) (map[trail.Subject]trail.Acknowledgement, error)
 	WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error)
+	ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error)
+	Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error)
 }
 
 // ForAll returns a function with the same Reader for every visitor, for a server that has one user.
@@ -58,6 +60,9 @@ type Site struct {
 	Withdraw    func(r *http.Request, id trail.FactID, by string) error
 	// Alertmanager is the address of one in which the alerts of a VM or a node can be silenced; empty: there is none.
 	Alertmanager string
+	// ParseList reads what a list is asked for from a query string, and ParseNodes the same for nodes, as the API does: its errors are for visitors.
+	ParseList  func(v trail.View, query string, now time.Time) (trail.Query, error)
+	ParseNodes func(query string, now time.Time) (trail.NodeQuery, error)
 	// Failed is called with an error that a visitor cannot fix; may be nil.
 	Failed func(path string, err error)
 }
@@ -81,6 +86,10 @@ func (s *Site) Route(r *mux.Router) {
 	get("/loops/{id}", loopPage)
 	get("/facts", factsPage)
 	get("/search", searchPage)
+	for _, l := range lists {
+		get(l.path, l.show)
+	}
+	get(nodesPath, nodesPage)
 	get(recorderPath, recorderPage)
 	r.Path("/whatif").Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.newPageHandlerWithin(whatif.Within, s.LongTurn, whatIfPage))
 	if s.Guarded {
@@ -315,7 +324,7 @@ func cacheAssets(next http.Handler) http.Handler {
 var pages = func() map[string]*template.Template {
 	layout := template.Must(template.New("layout").Funcs(words).ParseFS(files, "templates/layout.html", "templates/chart.html", "templates/ack.html"))
 	out := map[string]*template.Template{}
-	for _, name := range []string{"front", "vm", "node", "loop", "facts", "search", "whatif", "signin", "error"} {
+	for _, name := range []string{"front", "vm", "node", "loop", "facts", "search", "whatif", "list", "signin", "error"} {
 		out[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "templates/"+name+".html"))
 	}
 	return out

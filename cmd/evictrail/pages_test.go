@@ -26,6 +26,7 @@ type document struct {
 	status int
 	ids    map[string]int // how often each is given
 	links  []string       // addresses on the page, in its order
+	rows   int            // of its tables, without their heads
 	text   string         // with single spaces
 }
 
@@ -49,6 +50,9 @@ func fetchPage(t *testing.T, server *httptest.Server, address string) document {
 	for n := range root.Descendants() {
 		if n.Type == html.TextNode {
 			text = append(text, strings.Fields(n.Data)...)
+		}
+		if n.Data == "tr" && n.Parent.Data == "tbody" {
+			d.rows++
 		}
 		for _, a := range n.Attr {
 			switch a.Key {
@@ -92,9 +96,9 @@ func TestPagesLeadToEvidence(t *testing.T) {
 		if strings.HasPrefix(u.Path, "/docs") || strings.HasPrefix(u.Path, "/api/") || u.Path == "" {
 			return // they have tests of their own
 		}
-		chosen := u.Path != "/facts" && u.Query().Has("from")
+		chosen := u.Path != "/facts" && slices.ContainsFunc([]string{"from", "since", "order", "page"}, u.Query().Has)
 		if chosen && (moved || stepped[u.Path]) {
-			return // one step along the time is enough
+			return // one step along the time, or along a list, is enough
 		}
 		stepped[u.Path] = stepped[u.Path] || chosen
 		address := u.EscapedPath()

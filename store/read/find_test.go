@@ -1,6 +1,7 @@
 package read_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,7 +18,7 @@ func TestFind(t *testing.T) {
 		require.NoError(t, err)
 	}
 	vm := func(cluster, name string) trail.Found {
-		return trail.Found{Cluster: cluster, Kind: trail.FoundVM, Namespace: "shop", Name: name}
+		return trail.Found{Cluster: cluster, Kind: trail.FoundVM, Namespace: "shop", Name: name, Node: "n2", State: trail.VMRunning}
 	}
 	attempt := func(cluster, name, vmi, uid string) trail.Found {
 		return trail.Found{Cluster: cluster, Kind: trail.FoundMigration, Namespace: "shop", Name: name, VMI: vmi, UID: uid}
@@ -120,5 +121,47 @@ func TestListsWithoutCluster(t *testing.T) {
 			require.Len(t, table.Rows, len(want))
 			require.NotEmpty(t, table.Columns)
 		}
+	}
+}
+
+// TestListsInBothOrders reads lists page by page, the newest and the oldest first, with filters: each order has the same rows.
+func TestListsInBothOrders(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	_, err := s.Append(t.Context(), "c1", storetest.Incident("c1", 5))
+	require.NoError(t, err)
+	readPages := func(v trail.View, q trail.Query) (rows []string) {
+		q.Limit = 3
+		for {
+			page, err := s.ListJSON(t.Context(), v, q)
+			require.NoError(t, err)
+			for _, row := range page.Rows {
+				rows = append(rows, string(row))
+			}
+			if page.Next == nil {
+				return rows
+			}
+			q.Before = page.Next
+		}
+	}
+	for _, c := range []struct {
+		view trail.View
+		q    trail.Query
+		rows int
+	}{
+		{trail.ViewMigrations, trail.Query{}, 10},
+		{trail.ViewMigrations, trail.Query{Values: map[string]string{"phase": trail.PhaseFailed}}, 5},
+		{trail.ViewMigrations, trail.Query{Namespace: "shop", Values: map[string]string{"phase": trail.PhaseFailed, "trigger": "hotplug"}}, 0},
+		{trail.ViewPlacements, trail.Query{Open: true}, 5},
+		{trail.ViewPlacements, trail.Query{Closed: true}, 5},
+		{trail.ViewPlacements, trail.Query{}, 10},
+		{trail.ViewGaps, trail.Query{Closed: true}, 0},
+	} {
+		newest := readPages(c.view, c.q)
+		require.Len(t, newest, c.rows, "%s %+v", c.view.Noun, c.q)
+		c.q.Oldest = true
+		oldest := readPages(c.view, c.q)
+		slices.Reverse(oldest)
+		require.Equal(t, newest, oldest, "%s %+v", c.view.Noun, c.q)
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // listQuery builds the question from names of ours; what the caller asks for are parameters. One row more than asked for shows
-// whether there are older ones.
+// whether there are more.
 func listQuery(v trail.View, selection string, q trail.Query, in scope, reader trail.Scope) (string, pgx.StrictNamedArgs) {
 	var where []string
 	args := pgx.StrictNamedArgs{}
@@ -25,6 +25,11 @@ func listQuery(v trail.View, selection string, q trail.Query, in scope, reader t
 	}
 	for column, value := range map[string]string{"namespace": q.Namespace, "vmi": q.VMI, "node": q.Node} {
 		if value != "" && slices.Contains(v.Where, column) {
+			only(column+" = @"+column, column, value)
+		}
+	}
+	for column, value := range q.Values {
+		if slices.Contains(v.Sets, column) {
 			only(column+" = @"+column, column, value)
 		}
 	}
@@ -55,18 +60,25 @@ func listQuery(v trail.View, selection string, q trail.Query, in scope, reader t
 	if q.Open && v.End != "" {
 		where = append(where, v.End+" IS NULL")
 	}
+	if q.Closed && v.End != "" {
+		where = append(where, v.End+" IS NOT NULL")
+	}
 	if q.First && v.Repeat != "" {
 		where = append(where, v.Repeat+" IS NULL")
 	}
+	direction, after := "DESC", "<"
+	if q.Oldest {
+		direction, after = "ASC", ">"
+	}
 	if q.Before != nil {
-		only(fmt.Sprintf("(%s, %s, cluster) < (@at, @key, @of)", v.At, v.Key), "at", q.Before.At)
+		only(fmt.Sprintf("(%s, %s, cluster) %s (@at, @key, @of)", v.At, v.Key, after), "at", q.Before.At)
 		args["key"], args["of"] = q.Before.ID, q.Before.Cluster
 	}
 	from := "SELECT *\n  FROM evictrail_v1." + v.Name + "\n"
 	if len(where) > 0 {
 		from += "  WHERE " + strings.Join(where, "\n    AND ") + "\n"
 	}
-	order := fmt.Sprintf("ORDER BY %s DESC, %s DESC, cluster DESC", v.At, v.Key)
+	order := fmt.Sprintf("ORDER BY %s %s, %s %[2]s, cluster %[2]s", v.At, direction, v.Key)
 	limit := ""
 	if q.Limit > 0 {
 		args["limit"] = q.Limit + 1
@@ -214,7 +226,7 @@ func pageOf[Row any](rows []Row, limit int, key func(Row) (trail.Key, error)) (t
 	return trail.Page[Row]{Rows: rows[:limit], Next: &next}, err
 }
 
-// ListJSON returns the rows of a view that the query asks for, the newest first, each as a JSON object with the view's
+// ListJSON returns the rows of a view that the query asks for, in its order, each as a JSON object with the view's
 // columns. Errors: *trail.TooLargeError where they have more bytes than the query allows.
 func (s *Reader) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {
 	var out []json.RawMessage

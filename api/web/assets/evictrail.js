@@ -169,3 +169,63 @@
   if (banner) watchState(banner);
   if (document.body.dataset.live) follow(document.body.dataset.live);
 })();
+
+// Search: "/" puts the cursor into the field, and what it finds shows below it as one types. Without this the form works as well.
+(() => {
+  const field = document.getElementById("q");
+  if (!field) return;
+  const shown = 10, least = 2, pause = 200; // hits, characters, milliseconds
+  const box = Object.assign(document.createElement("div"), { className: "suggestions", hidden: true });
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", "Hits");
+  box.setAttribute("aria-live", "polite");
+  field.form.append(box);
+  let waiting = null, asking = null;
+  const hide = () => {
+    clearTimeout(waiting);
+    asking?.abort();
+    box.hidden = true;
+    box.replaceChildren();
+  };
+  const show = async () => {
+    asking?.abort();
+    asking = new AbortController();
+    try {
+      const answer = await fetch(`${field.form.getAttribute("action")}?${new URLSearchParams(new FormData(field.form))}`, { signal: asking.signal, headers: { Accept: "text/html" } });
+      if (!answer.ok) return hide(); // signed out, or too much asked: the page of the search says so
+      const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const hits = [...found.querySelectorAll(".hits li")], list = document.createElement("ul");
+      list.append(...hits.slice(0, shown).map((hit) => document.adoptNode(hit)));
+      const note = document.createElement("p");
+      note.textContent = hits.length === 0 ? "Nothing found." : hits.length > shown ? `The first ${shown} hits. Enter shows more.` : "";
+      box.replaceChildren(...[list, note].filter((part) => part.textContent));
+      box.hidden = false;
+    } catch {
+      // aborted, as the text has changed, or not answered: the form still works
+    }
+  };
+  field.addEventListener("input", () => {
+    clearTimeout(waiting);
+    if (field.value.trim().length < least) hide();
+    else waiting = setTimeout(show, pause);
+  });
+  field.form.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !box.hidden) {
+      event.preventDefault(); // the text stays
+      hide();
+      field.focus();
+    }
+    const links = [...box.querySelectorAll("a")], at = links.indexOf(document.activeElement);
+    if (links.length === 0 || event.key !== "ArrowDown" && event.key !== "ArrowUp" || at < 0 && document.activeElement !== field) return;
+    event.preventDefault();
+    (links[event.key === "ArrowDown" ? Math.min(at + 1, links.length - 1) : at - 1] ?? field).focus();
+  });
+  field.form.addEventListener("focusout", (event) => { if (event.relatedTarget && !field.form.contains(event.relatedTarget)) hide(); });
+  addEventListener("pointerdown", (event) => { if (!field.form.contains(event.target)) hide(); });
+  addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea")) return;
+    event.preventDefault();
+    field.focus();
+    field.select();
+  });
+})();
