@@ -25,8 +25,8 @@ const (
 // less makes evictions wait for less time in total, then leaves fewer VMs on nodes that stayed hot. Policies that nobody implements today are
 // recommended only where no other saves anything.
 //
-// None is recommended where fewer than five migrations ended, where less than a tenth of them would be saved, and where all that is saved are
-// evictions whose VM was not asked for again: then nothing shows whether they would have been spared or only delayed.
+// None is recommended where fewer than five migrations ended, where less than a tenth of them would be saved, and where as many VMs would stay
+// on nodes that went on being hot.
 func (a *Answer) Recommend() Recommendation {
 	if n := a.Recorded.Migrations; n < leastMigrations {
 		return Recommendation{Text: fmt.Sprintf("No recommendation: %s ended in this period, and fewer than %d say nothing about the next ones.", formatPlural(n, "migration"), leastMigrations)}
@@ -43,16 +43,15 @@ func (a *Answer) Recommend() Recommendation {
 	best := slices.MinFunc(near, func(x, y *Result) int {
 		return cmp.Or(cmp.Compare(x.WaitTotal, y.WaitTotal), cmp.Compare(x.StaysHot, y.StaysHot), cmp.Compare(a.NetSaved(y), a.NetSaved(x)))
 	})
-	if best.HeldBack > 0 && best.AskedAgain == 0 && best.GaveUp == 0 {
-		return Recommendation{Text: fmt.Sprintf("No recommendation: %s would have held back %s, and none of their VMs was asked for again; nothing shows whether they would have been spared or only delayed.",
-			best.Name, formatPlural(best.HeldBack, "eviction"))}
+	if n := a.NetSaved(best); best.StaysHot >= n {
+		return Recommendation{Text: fmt.Sprintf("No recommendation: %s saves %s and leaves %s on nodes that stayed hot; they were needed.", best.Name, formatPlural(n, "migration"), formatPlural(best.StaysHot, "VM"))}
 	}
 	out := Recommendation{Result: best, Text: a.weigh(best) + "."}
 	if more := a.NetSaved(most) - a.NetSaved(best); more > 0 {
 		out.Caveats = append(out.Caveats, fmt.Sprintf("%s would save %d more, at %s.", most.Name, more, most.describeCost()))
 	}
-	if n := best.HeldBack - best.AskedAgain; n > 0 && best.AskedAgain > 0 {
-		out.Caveats = append(out.Caveats, fmt.Sprintf("%d of the %s held back were not asked for again: they may only come later.", n, formatPlural(best.HeldBack, "eviction")))
+	if n := best.HeldBack - best.AskedAgain; n > 0 {
+		out.Caveats = append(out.Caveats, fmt.Sprintf("%d of %s held back came from VMs that were not asked for again when they could go: they may only come later.", n, formatPlural(best.HeldBack, "eviction")))
 	}
 	if !possible {
 		out.Caveats = append(out.Caveats, "No policy that can be set today saves a migration.")
