@@ -140,7 +140,7 @@ func (g *Gate) authorizeRequest(r *http.Request, needs right) (caller, error) {
 		p.retry = time.Second
 		return caller{}, p
 	case DeniedNoAnswer:
-		p := g.denyRequest(v.refused, http.StatusServiceUnavailable, "the cluster cannot be asked now who you are and what you may see: /readyz and the log of evictrail say more")
+		p := g.denyRequest(v.refused, http.StatusServiceUnavailable, "cannot verify the token: the API server is unreachable; /readyz and the log of evictrail say more")
 		p.retry = retryBusy
 		return caller{}, p
 	case DeniedNoRight:

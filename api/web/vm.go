@@ -32,7 +32,7 @@ type line struct {
 const linesKept = 500
 
 func vmPage(v *visit) error {
-	at, err := v.parseTimeParam("at")
+	at, err := v.parseMoment()
 	if err != nil {
 		return err
 	}
