@@ -54,7 +54,7 @@ func (a *Answer) Recommend() Recommendation {
 		out.Caveats = append(out.Caveats, fmt.Sprintf("%d of %s held back came from VMs that were not asked for again when they could go: they may only come later.", n, formatPlural(best.HeldBack, "eviction")))
 	}
 	if !possible {
-		out.Caveats = append(out.Caveats, "No policy that can be set today saves a migration.")
+		out.Caveats = append(out.Caveats, "None of the policies compared here that can be set today saves a migration.")
 	}
 	return out
 }

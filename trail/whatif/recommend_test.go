@@ -45,7 +45,7 @@ func TestRecommend(t *testing.T) {
 		},
 		"a proposal where nothing else saves any": {
 			nine, []whatif.Result{gaveUp, resultOf(t, "cooldown=off", -15, 0, 0, 0)},
-			"give-up-after=3 saves up to 8 of 9 migrations; it costs 1 evacuation given up.", []string{"No policy that can be set today saves a migration."},
+			"give-up-after=3 saves up to 8 of 9 migrations; it costs 1 evacuation given up.", []string{"None of the policies compared here that can be set today saves a migration."},
 		},
 		"too little happened": {whatif.Tally{Migrations: 4}, []whatif.Result{gaveUp}, "", nil},
 		"nothing is saved":    {nine, []whatif.Result{resultOf(t, "base=2m", 0, 0, 0, 0)}, "", nil},
