@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMomentOfThePast looks at a VM as of a moment, which says so and gives nothing to copy, and comes back.
+// TestMomentOfThePast looks at a VM as of a moment, which says so and has nothing to copy, and comes back.
 func TestMomentOfThePast(t *testing.T) {
 	t.Parallel()
 	axe, err := os.ReadFile(filepath.Join(root, "bin/axe/package/axe.min.js"))
