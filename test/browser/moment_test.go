@@ -57,7 +57,7 @@ func TestTimeZone(t *testing.T) {
 	require.Equal(t, "Times are local (America/New_York); sentences and pictures are in UTC.", b.elementText("#zone"))
 	b.followLink("h1 a")
 	require.Equal(t, "local", b.currentURL().Query().Get("tz"), "a link keeps it")
-	require.Regexp(t, `^2026-11-20 19:`, b.elementText("main time"))
+	require.Regexp(t, `^2026-11-20 19:`, b.elementText("footer time"))
 	evaluateJS[bool](b, `document.querySelector("#q").focus() ?? true`)
 	b.awaitPageChange(func() { b.pressKeys("vm-d\r") })
 	require.Equal(t, "local", b.currentURL().Query().Get("tz"), "a form keeps it")
