@@ -182,7 +182,7 @@ func (g *Gate) denyRequest(cause string, status int, detail string) *Problem {
 
 // denyUnanswered refuses a request about whose sender the cluster does not answer.
 func (g *Gate) denyUnanswered() *Problem {
-	p := g.denyRequest(DeniedNoAnswer, http.StatusServiceUnavailable, "the cluster cannot be asked now who you are and what you may see: /readyz and the log of evictrail say more")
+	p := g.denyRequest(DeniedNoAnswer, http.StatusServiceUnavailable, "cannot verify who you are and what you may do: the API server is unreachable; /readyz and the log of evictrail say more")
 	p.retry = retryBusy
 	return p
 }

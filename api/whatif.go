@@ -143,7 +143,7 @@ func whatIfSchema() schema {
 		{"since", withDescription(newTextSchema(), "From when on: "+timeAbout+". By default a week before until.")},
 		{"until", withDescription(newTextSchema(), "Until when. By default now or, where the cluster is not watched any more, when it was last seen.")},
 		{"policies", withDescription(listOf(newTextSchema()), "Each as words, such as base=5m cap=1h: "+strings.Join(whatif.Words(), ", ")+". What a policy leaves out is as it was recorded.")},
-		{"sweep", withDescription(newTextSchema(), "A setting from here to there, such as base=5m..60m, window=12h..72h/12h or node-limit=1..5.")},
+		{"sweep", withDescription(newTextSchema(), "A setting from one value to another, such as base=5m..60m (in round steps), window=12h..72h/12h or node-limit=1..5.")},
 		{"sweep_with", withDescription(newTextSchema(), "What else the policies of the sweep have in common, as words.")},
 	})
 	return withDescription(s, "A question about what would have been different.")

@@ -107,7 +107,7 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04Z07:00", "2006-01-02"} {
 		if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil && t.UTC().Year() > 0 && t.UTC().Year() < 10000 {
 			return t.UTC(), nil
 		}

@@ -40,7 +40,7 @@ const vmLanesKept = 60
 const nodeSpan = time.Hour
 
 func nodePage(v *visit) error {
-	at, err := v.parseTimeParam("at")
+	at, err := v.parseMoment()
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,9 @@ package web
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // timeRange lets a visitor move along the time and look closer, by links and by a form.
@@ -19,21 +19,13 @@ type hidden struct{ Name, Value string }
 // shortest is the least span of time that a chart shows.
 const shortest = 10 * time.Second
 
-// layouts are how a time may be written in the address of a page; all are UTC.
-var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02"}
-
-// parseTimeParam reads a time among the parameters; zero where it is not given.
+// parseTimeParam reads a time among the parameters, UTC where it names no zone; zero where it is not given.
 func (v *visit) parseTimeParam(name string) (time.Time, error) {
-	text := v.param(name)
-	if text == "" {
-		return time.Time{}, nil
+	t, err := trail.ParseTime(v.param(name), v.asked)
+	if err != nil {
+		return t, fmt.Errorf("%w: %s=%w", errBadQuestion, name, err)
 	}
-	for _, l := range layouts {
-		if t, err := time.ParseInLocation(l, text, time.UTC); err == nil {
-			return t.UTC(), nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("%w: %s=%q: expected a time such as 2026-11-21T00:30:00Z", errBadQuestion, name, text)
+	return t, nil
 }
 
 // parseWindow reads which span of time is to be shown; without parameters it is the one given, widened a little, and no shorter than a minute.
@@ -77,12 +69,7 @@ func (v *visit) rangeOf(w window) timeRange {
 	if d >= 2*shortest {
 		r.In = to(w.From.Add(d/4), w.To.Add(-d/4))
 	}
-	q := v.URL.Query()
-	for _, name := range slices.Sorted(maps.Keys(q)) {
-		if name != "from" && name != "to" {
-			r.Hidden = append(r.Hidden, hidden{name, q.Get(name)})
-		}
-	}
+	r.Hidden = v.hiddenWithout("from", "to", zoneParam)
 	return r
 }
 

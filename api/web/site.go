@@ -132,6 +132,9 @@ type frame struct {
 	Theme      string                 // dark, light, or empty: as the browser prefers
 	Here       string                 // path and query of this page
 	Address    string                 // the same, behind the host; for paper
+	Zone       zone                   // in which times are shown
+	Kept       []hidden               // parameters of the page that the form of the zone keeps
+	Moment     *moment                // of which the page is; nil: it cannot be of another one than now
 	Live       string                 // where changes are announced; empty: the page is about the past
 	AsOf       time.Time              // the moment for which it speaks; zero: it speaks for none
 	Query      string                 // what was searched for
@@ -174,7 +177,11 @@ func (s *Site) serveVisit(w http.ResponseWriter, r *http.Request, show func(*vis
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "private, no-cache")
 	w.Header().Add("Vary", "Authorization, Cookie")
-	if err := show(v); err != nil {
+	var err error
+	if v.Zone, err = parseZone(v.param(zoneParam)); err == nil {
+		err = show(v)
+	}
+	if err != nil {
 		v.renderFailure(err)
 	}
 	v.sendPage()
@@ -241,7 +248,7 @@ func (v *visit) param(name string) string { return strings.TrimSpace(v.URL.Query
 
 // renderPage makes the page of a template, in place of what was made before.
 func (v *visit) renderPage(name string, status int) error {
-	v.Banner = bannerOf(v.recorders, v.Cluster)
+	v.Banner, v.Kept = bannerOf(v.recorders, v.Cluster), v.hiddenWithout(zoneParam)
 	return v.executeTemplate(name, "layout", status)
 }
 
@@ -251,6 +258,9 @@ func (v *visit) executeTemplate(page, name string, status int) error {
 	if err := pages[page].ExecuteTemplate(&v.body, name, v.frame); err != nil {
 		v.body.Reset()
 		return err
+	}
+	if page := v.Zone.translatePage(v.body.Bytes()); v.Zone.Name != "" {
+		v.body = *bytes.NewBuffer(page)
 	}
 	v.status = status
 	return nil
@@ -266,7 +276,7 @@ type failure struct {
 type choice struct{ Name, Href string }
 
 // errBadQuestion is wrapped by an error that says what is wrong with the parameters of a page.
-var errBadQuestion = errors.New("the address of this page cannot be read")
+var errBadQuestion = errors.New("invalid link")
 
 // renderFailure answers with an error page that says what to do.
 func (v *visit) renderFailure(err error) {
@@ -280,10 +290,10 @@ func (v *visit) renderFailure(err error) {
 			f.Choose = append(f.Choose, choice{c, v.linkWith("cluster", c)})
 		}
 	case errors.Is(err, trail.ErrNotFound):
-		status, v.Title, f.What = http.StatusNotFound, "Nothing found", "Nothing is known of what this page is about."
-		f.Advice = "Search for a part of its name. What happened before evictrail saw the cluster first is not known, and neither is a VM about which nothing was recorded."
+		status, v.Title, f.What = http.StatusNotFound, "Nothing found", "No record of "+v.nameSubject()+"."
+		f.Advice = "Search for a part of its name. Nothing is recorded of what happened before evictrail watched the cluster, nor of what retention has removed."
 	case errors.Is(err, errBadQuestion):
-		status, v.Title, f.What = http.StatusBadRequest, "Not understood", err.Error()
+		status, v.Title, f.What = http.StatusBadRequest, "Invalid link", upperFirst(err.Error())+"."
 	default:
 		v.Title, f.What = "Not available now", "The database does not answer this at the moment."
 		f.Advice = "Load the page again in a moment. If it stays so, /readyz says what is not working, and the log of evictrail why."
@@ -295,6 +305,29 @@ func (v *visit) renderFailure(err error) {
 	if v.renderPage("error", status) != nil {
 		http.Error(v.w, f.What, http.StatusInternalServerError)
 	}
+}
+
+// nameSubject names what the page is about, as its address does.
+func (v *visit) nameSubject() string {
+	vars, subject := mux.Vars(v.Request), "page "+v.URL.Path
+	switch {
+	case vars["namespace"] != "":
+		subject = "VM " + vars["namespace"] + "/" + vars["name"]
+	case vars["node"] != "":
+		subject = "node " + vars["node"]
+	case vars["id"] != "":
+		subject = "loop " + vars["id"]
+	case v.param("vm") != "":
+		subject = "VM " + v.param("vm")
+	case v.param("node") != "":
+		subject = "node " + v.param("node")
+	case v.URL.Path == "/" || v.URL.Path == "/whatif":
+		return "cluster " + v.Cluster
+	}
+	if v.Cluster != "" {
+		subject += " in cluster " + v.Cluster
+	}
+	return subject
 }
 
 // linkWith returns the address of this page with parameters set to other values; an empty one is left out.

@@ -54,7 +54,7 @@ const (
 )
 
 func vmPage(v *visit) error {
-	at, err := v.parseTimeParam("at")
+	at, err := v.parseMoment()
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,8 @@ import (
 var words = template.FuncMap{
 	"clock":    formatTime,
 	"rfc":      func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-	"input":    func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") },
+	"input":    func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") },
+	"when":     func(name, value string) timeField { return timeField{name, value} },
 	"s":        pluralSuffix,
 	"span":     formatSpan,
 	"since":    func(at, now time.Time) string { return formatSpan(now.Sub(at)) },
@@ -38,6 +39,9 @@ var words = template.FuncMap{
 
 	"id": func(id *trail.FactID) string { return id.String() },
 }
+
+// timeField is a field of a form for a time.
+type timeField struct{ Name, Value string }
 
 // formatTime writes a time to the second, UTC.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }

@@ -383,7 +383,7 @@ func extractContext(text, word string) string {
 }
 
 // sinceRecording finds how long ago, by our clock, the recorder stopped, and the newest event was.
-var sinceRecording = regexp.MustCompile(`(UTC, for|recorder stopped|Last event) \d+ \w+(?: \d+ \w+)?`)
+var sinceRecording = regexp.MustCompile(`(UTC\n, for|recorder stopped|Last event) \d+ \w+(?: \d+ \w+)?`)
 
 // havePagesOfTheirOwn compares the pages of a node and of a loop on it as who sees the whole cluster, who owns the VM that is stuck, and
 // who owns one that was taken instead read them.

@@ -41,8 +41,9 @@ A policy is words: ` + strings.Join(whatif.Words(), ", ") + `.
 What it leaves out is as it was recorded. --policy can be given several times; --cooldown, --node-limit, --total-limit, --keep-mark, --try-once and
 --give-up-after make one more. Without any, the three proposals are compared that were discussed for KubeVirt: ` + whatif.Names(whatif.Proposals()) + `.
 
---sweep replays one setting from here to there, on top of that one more policy. Each answer says what it takes for granted, and counts what the
-history does not show. The answer comes from the database, or with --server from an evictrail that serves it. Exit status 3 when no evacuation
+--sweep replays one setting from one value to another, on top of that one more policy: in round steps, or in those after a slash. Each answer
+recommends one of the policies, or says why none, and shows how to set it where that can be set today. It says what it assumes, and counts what
+the history does not show. The answer comes from the database, or with --server from an evictrail that serves it. Exit status 3 when no evacuation
 began in the period.`,
 		Example: `  evictrail whatif --since 30d
   evictrail whatif --cooldown base=5m,cap=1h,window=24h --since 7d
@@ -69,14 +70,14 @@ func (w *whatIfFlags) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&w.keepMark, "keep-mark", false, "keep the in-progress mark on the pod until the evacuation ends")
 	f.BoolVar(&w.tryOnce, "try-once", false, "have KubeVirt try an eviction of the descheduler once")
 	f.IntVar(&w.giveUp, "give-up-after", 0, "have KubeVirt give up any evacuation after `N` attempts")
-	f.StringVar(&w.sweep, "sweep", "", "a `setting` from here to there: base=5m..60m, window=12h..72h/12h, node-limit=1..5")
+	f.StringVar(&w.sweep, "sweep", "", "a `setting` from one value to another: base=5m..60m, window=12h..72h/12h, node-limit=1..5")
 	f.StringVarP(&w.output, "output", "o", "table", "`format`: table, json or csv")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "csv"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{
 		"keep-mark", "try-once", "give-up-after=3", "cooldown=off", "cooldown=on", "base=15m", "node-limit=1", "total-limit=5",
 	}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("cooldown", cobra.FixedCompletions([]string{"off", "on", "base=15m,cap=6h,window=48h"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("sweep", cobra.FixedCompletions([]string{"base=5m..60m", "cap=1h..8h", "window=12h..72h/12h", "node-limit=1..5", "total-limit=1..10", "give-up-after=1..5"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("sweep", cobra.FixedCompletions(whatif.UsualSweeps(), cobra.ShellCompDirectiveNoFileComp))
 	w.from.addFlags(cmd)
 	completeNames(cmd, &w.from, &w.question.Cluster)
 }
@@ -237,10 +238,14 @@ func writeWhatIf(out io.Writer, a *whatif.Answer) error {
 		head = append(head, c.head)
 	}
 	_, _ = fmt.Fprintln(w, strings.Join(head, "\t"))
-	for i := range a.Policies {
+	rows := whatif.JoinRows(a.Policies)
+	for i := range rows {
 		var row []string
 		for _, c := range whatIfColumns {
-			cell := c.of(&a.Policies[i])
+			cell := c.of(&rows[i].Result)
+			if c.name == "policy" {
+				cell = rows[i].Label(a.SweepOf)
+			}
 			if strings.HasSuffix(c.name, "_seconds") {
 				seconds, _ := strconv.ParseFloat(cell, 64)
 				cell = time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
@@ -250,17 +255,36 @@ func writeWhatIf(out io.Writer, a *whatif.Answer) error {
 		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	_ = w.Flush()
+	writeRecommendation(&b, a)
 	others, _ := a.Swept()
 	for i := range others {
 		writeChanges(&b, &others[i])
 	}
 	writeUnknown(&b, a.Policies)
-	b.WriteString("\nTaken for granted:\n")
+	b.WriteString("\nAssumptions:\n")
 	for _, x := range a.Assumptions {
 		fmt.Fprintf(&b, "%s\n", indentParagraph(x.Text))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// writeRecommendation writes which policy to take, and how it is set.
+func writeRecommendation(b *strings.Builder, a *whatif.Answer) {
+	r := a.Recommend()
+	fmt.Fprintf(b, "\n%s\n", wrapParagraph(r.Text))
+	for _, c := range r.Caveats {
+		fmt.Fprintf(b, "%s\n", wrapParagraph(c))
+	}
+	if r.Result == nil {
+		return
+	}
+	for _, o := range r.Result.Policy.Obstacles() {
+		fmt.Fprintf(b, "%s\n", wrapParagraph(o))
+	}
+	for _, p := range r.Result.Policy.Patches(a.Rules) {
+		fmt.Fprintf(b, "\n%s:\n\n    %s\n\n%s\n", p.Of, strings.ReplaceAll(p.Text, "\n", "\n    "), indentParagraph(p.Note))
+	}
 }
 
 // changesShown is how many differences of a policy a table shows.

@@ -355,7 +355,8 @@ func TestWhatIfInEveryForm(t *testing.T) {
 	for _, want := range []string{
 		"Recorded of b-dual-retry-loop-v1.8 from 2026-11-14", "8 evictions of the descheduler, 8 evacuations, 13 migrations (5 failed, 8 moves), 1 loops.",
 		"The descheduler had no cooldown, 2 at a time from a node, 5 at a time in total.", "POLICY", "node-limit=1 ", "try-once ",
-		"KubeVirt would have given up moving demo/vm-d away from worker-1", "Loops avoided: 1 dual retry loop.", "Taken for granted:", "What the history does not show:",
+		"KubeVirt would have given up moving demo/vm-d away from worker-1", "Loops avoided: 1 dual retry loop.", "migrations, 4 of which failed", "node-limit=1 saves up to 8 of 13 migrations", "maxNoOfPodsToEvictPerNode: 1",
+		"What the history does not show:",
 	} {
 		require.Contains(t, out, want)
 	}
@@ -369,7 +370,14 @@ func TestWhatIfInEveryForm(t *testing.T) {
 	}
 	a := whatIf(t, url)
 	require.Equal(t, []string{"keep-mark", "try-once", "give-up-after=3"}, []string{a.Policies[0].Name, a.Policies[1].Name, a.Policies[2].Name})
-	require.Len(t, whatIf(t, url, "--sweep", "base=5m..60m").Policies, 12)
+	require.Len(t, whatIf(t, url, "--sweep", "base=5m..60m").Policies, 5)
+	code, out, stderr = runCommand(t, "whatif", "--database-url", url, "--sweep", "give-up-after=1..5")
+	require.Equal(t, exitFound, code, stderr)
+	require.Contains(t, out, "give-up-after=1 saves up to 5 of 13 migrations; it costs 1 evacuation given up")
+	require.Contains(t, out, "No release of KubeVirt gives up an evacuation")
+	code, out, stderr = runCommand(t, "whatif", "--database-url", url, "--sweep", "base=1m..10m")
+	require.Equal(t, exitFound, code, stderr)
+	require.Contains(t, out, "base=1m to 10m ", "equal rows are joined")
 	node := whatIf(t, url, "--try-once", "--node", "worker-2")
 	require.Less(t, node.Recorded.Evictions, 8)
 	require.False(t, node.Policies[0].Changed, "what would have been different is on another node")

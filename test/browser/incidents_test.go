@@ -101,7 +101,7 @@ func (s span) lengthSeconds() float64 { return s.To.Sub(s.From).Seconds() }
 // readShownSpan reads the time that the form of a chart says.
 func (b *tab) readShownSpan() span {
 	b.Helper()
-	return evaluateJS[span](b, `(form => ({ From: new Date(form.from.value + "Z").toISOString(), To: new Date(form.to.value + "Z").toISOString() }))(document.querySelector(".range form"))`)
+	return evaluateJS[span](b, `(form => ({ From: new Date(form.from.value).toISOString(), To: new Date(form.to.value).toISOString() }))(document.querySelector(".range form"))`)
 }
 
 // checkZoomLinks looks closer, farther, earlier and later by links, at a span of time by the form, and at the whole story again.
@@ -120,7 +120,7 @@ func (b *tab) checkZoomLinks() {
 	b.followLink(step(3))
 	require.InDelta(b, whole.lengthSeconds(), b.readShownSpan().lengthSeconds(), most)
 	chosen := span{whole.From.Add(5 * time.Second), whole.From.Add(35 * time.Second)}
-	const written = "2006-01-02T15:04:05"
+	const written = "2006-01-02T15:04:05Z"
 	evaluateJS[string](b, `document.querySelector(".range input[name=from]").value = %q`, chosen.From.Format(written))
 	evaluateJS[string](b, `document.querySelector(".range input[name=to]").value = %q`, chosen.To.Format(written))
 	b.followLink(`.range button`)

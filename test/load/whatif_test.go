@@ -18,7 +18,7 @@ func TestWhatIf(t *testing.T) { //nolint:paralleltest // what runs beside it wou
 	seen, err := s.LastAlive(t.Context(), large)
 	require.NoError(t, err)
 	three := whatif.Question{}
-	sweep, err := whatif.ParseSweep("base=5m..60m", whatif.Policy{})
+	sweep, err := whatif.ParseSweep("base=5m..60m/5m", whatif.Policy{})
 	require.NoError(t, err)
 	for _, c := range []struct {
 		name string

@@ -64,7 +64,7 @@ func (c *Change) setSentence() {
 	case ChangeHeldBack:
 		c.Sentence = fmt.Sprintf("The descheduler would not have evicted %s from %s at %s: %s", c.formatVM(), c.Node, formatTime(c.At), c.explainRule())
 	}
-	c.Sentence += fmt.Sprintf("; %s less (%d failed)", formatPlural(c.Migrations, "migration"), c.Failed)
+	c.Sentence += c.countSaved()
 	if c.Stays {
 		c.Sentence += ", and it would have stayed there"
 		if !c.LeftAt.IsZero() {
@@ -78,6 +78,23 @@ func (c *Change) setSentence() {
 		c.Sentence += fmt.Sprintf("; it was asked for again at %s", formatTime(c.AskedAgain))
 	}
 	c.Sentence += "."
+}
+
+// countSaved says how many migrations would not have happened, and how many of them failed; nothing where none is saved.
+func (c *Change) countSaved() string {
+	if c.Migrations == 0 {
+		return ""
+	}
+	text := "; " + formatPlural(c.Migrations, "fewer migration")
+	switch {
+	case c.Failed == 0:
+		return text
+	case c.Migrations == 1:
+		return text + ", which failed"
+	case c.Failed == c.Migrations:
+		return text + ", all of which failed"
+	}
+	return text + fmt.Sprintf(", %d of which failed", c.Failed)
 }
 
 // explainRule says what is in the way, and until when.

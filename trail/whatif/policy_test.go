@@ -54,10 +54,15 @@ func TestSweeps(t *testing.T) {
 	t.Parallel()
 	s, err := whatif.ParseSweep("base=5m..60m", whatif.Policy{KeepMark: true, Cooldown: &whatif.Cooldown{Cap: trail.Span(2 * time.Hour)}})
 	require.NoError(t, err)
-	require.Len(t, s.Policies, 12)
-	require.Equal(t, "base=5m cap=2h keep-mark", s.Policies[0].String())
-	require.Equal(t, "base=1h cap=2h keep-mark", s.Policies[11].String())
+	require.Equal(t, "base=5m cap=2h keep-mark, base=10m cap=2h keep-mark, base=15m cap=2h keep-mark, base=30m cap=2h keep-mark, base=1h cap=2h keep-mark", whatif.Names(s.Policies))
 	require.InDelta(t, 600, s.Policies[1].Value("base"), 0)
+	s, err = whatif.ParseSweep("base=45s..7m", whatif.Policy{})
+	require.NoError(t, err)
+	require.Equal(t, "base=45s, base=1m, base=2m, base=5m, base=7m", whatif.Names(s.Policies), "both ends, and round steps between them")
+	for _, text := range whatif.UsualSweeps() {
+		_, err := whatif.ParseSweep(text, whatif.Policy{})
+		require.NoError(t, err, text)
+	}
 	s, err = whatif.ParseSweep("give-up-after=1..5/2", whatif.Policy{})
 	require.NoError(t, err)
 	require.Equal(t, []whatif.Policy{{GiveUpAfter: 1}, {GiveUpAfter: 3}, {GiveUpAfter: 5}}, s.Policies)

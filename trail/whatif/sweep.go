@@ -9,8 +9,19 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// sweepSteps is how many steps a sweep over durations has that names none.
-const sweepSteps = 11
+// roundSteps are the durations between which a sweep goes that names no step.
+var roundSteps = []time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 72 * time.Hour, 7 * 24 * time.Hour,
+}
+
+// UsualSweeps returns a sweep of each setting that can be swept, as it is written.
+func UsualSweeps() []string {
+	return []string{
+		wordBase + "=30s..1h", wordCap + "=1h..12h", wordWindow + "=12h..72h", wordNodeLimit + "=1..5", wordTotalLimit + "=1..10", wordGiveUp + "=1..5",
+	}
+}
 
 // Sweep is one setting from here to there: the policies of a trade-off curve.
 type Sweep struct {
@@ -20,8 +31,8 @@ type Sweep struct {
 	Policies []Policy // with the setting, in ascending order; two at least
 }
 
-// ParseSweep reads SETTING=FROM..TO or SETTING=FROM..TO/STEP, such as base=5m..60m, cap=1h..8h/1h or node-limit=1..5. Everything else of
-// the policies is as in the one given.
+// ParseSweep reads SETTING=FROM..TO or SETTING=FROM..TO/STEP, such as base=5m..60m, cap=1h..8h/1h or node-limit=1..5. Without a step
+// durations go by round steps, and numbers one by one. Everything else of the policies is as in the one given.
 func ParseSweep(text string, other Policy) (Sweep, error) {
 	s := Sweep{Text: text, With: other}
 	name, span, _ := strings.Cut(text, "=")
@@ -89,11 +100,14 @@ func (p Policy) Value(of string) float64 {
 func expandDurations(from, to, step string) []string {
 	first, err := time.ParseDuration(from)
 	last, errLast := time.ParseDuration(to)
-	by := (last - first) / sweepSteps
-	if step != "" {
-		by, _ = time.ParseDuration(step)
+	if err != nil || errLast != nil || first >= last {
+		return nil
 	}
-	if by = by.Truncate(time.Second); err != nil || errLast != nil || by <= 0 || (last-first)/by >= MostPolicies {
+	if step == "" {
+		return expandRoundly(first, last)
+	}
+	by, _ := time.ParseDuration(step)
+	if by = by.Truncate(time.Second); by <= 0 || (last-first)/by >= MostPolicies {
 		return nil
 	}
 	var out []string
@@ -101,6 +115,17 @@ func expandDurations(from, to, step string) []string {
 		out = append(out, d.String())
 	}
 	return out
+}
+
+// expandRoundly returns both ends and the round steps between them.
+func expandRoundly(first, last time.Duration) []string {
+	out := []string{first.String()}
+	for _, d := range roundSteps {
+		if first < d && d < last {
+			out = append(out, d.String())
+		}
+	}
+	return append(out, last.String())
 }
 
 // expandNumbers returns the steps between two numbers, none where they cannot be read or are too many.

@@ -149,7 +149,7 @@
       source = new EventSource(address);
       source.addEventListener("open", () => {
         const recorded = document.getElementById("recorder")?.dataset.live !== "false";
-        told.textContent = recorded ? "Live: what is new shows by itself." : "Nothing is being recorded now. What is new would show by itself.";
+        told.textContent = recorded ? "Live: updates by itself." : "Nothing is being recorded now.";
         if (away) changed(); // what happened meanwhile is not told again
         away = false;
       });
@@ -228,4 +228,41 @@
     field.focus();
     field.select();
   });
+})();
+
+// Times: each has both zones and its age as its title, and is written in the browser's zone where the page asks for that.
+(() => {
+  const local = document.documentElement.dataset.tz === "local";
+  const clock = (at, timeZone) => new Intl.DateTimeFormat("sv-SE", {
+    timeZone, year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
+  }).format(at);
+  const name = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const units = [[86_400, "d"], [3_600, "h"], [60, "min"], [1, "s"]];
+  const age = (at) => {
+    let left = Math.round(Math.abs(Date.now() - at) / 1000);
+    const first = Math.max(units.findIndex(([size]) => left >= size), 0), parts = [];
+    for (const [size, unit] of left === 0 ? [units.at(-1)] : units.slice(first, first + 2)) {
+      parts.push(`${Math.floor(left / size)} ${unit}`);
+      left %= size;
+    }
+    return at > Date.now() ? `in ${parts.join(" ")}` : `${parts.join(" ")} ago`;
+  };
+  const write = (element) => {
+    const at = new Date(element.dateTime);
+    if (Number.isNaN(at.getTime())) return;
+    if (local) element.textContent = clock(at) + ("zone" in element.dataset ? ` ${name}` : "");
+    element.title = `${clock(at, "UTC")} UTC\n${clock(at)} ${name}\n${age(at)}`;
+    if (element.closest("footer") && !element.nextElementSibling) {
+      element.after(Object.assign(document.createElement("small"), { textContent: ` (${age(at)})` }));
+    }
+  };
+  const writeAll = (root) => {
+    if (root.matches("time")) write(root);
+    root.querySelectorAll("time").forEach(write);
+  };
+  if (local) document.getElementById("zone").textContent = `Times are local (${name}); sentences and pictures are in UTC.`;
+  writeAll(document.body);
+  new MutationObserver((changes) => { // what is new on a live page
+    for (const change of changes) for (const node of change.addedNodes) if (node.nodeType === Node.ELEMENT_NODE) writeAll(node);
+  }).observe(document.body, { childList: true, subtree: true });
 })();
