@@ -31,9 +31,12 @@ func (o *Overview) Headline(incidents []Incident, recorder *RecorderStatus) Head
 	case !certain && past == "":
 		h.Text = "Not known whether all is well: the cluster is not fully recorded."
 	case !certain:
-		h.Text = fmt.Sprintf("Not known whether something is wrong now: the cluster is not fully recorded. In the last %s: %s.", span, past)
+		h.Text = fmt.Sprintf("Not known whether something is open now: the cluster is not fully recorded. In the last %s: %s.", span, past)
 	case past != "":
-		h.Text = fmt.Sprintf("Nothing is wrong %s. In the last %s: %s.", selectNow(recorder), span, past)
+		if len(o.Checks(nil)) == 0 {
+			h.Severity = SeverityInfo
+		}
+		h.Text = fmt.Sprintf("Nothing is open %s, but in the last %s: %s.", selectNow(recorder), span, past)
 	default:
 		h.Severity = SeverityNone
 		h.Text = fmt.Sprintf("All clear%s: 0 loops, 0 stuck, %s in %s; all sources are watched.", selectEnd(recorder), formatCount(o.countMoves(), "move"), span)
@@ -172,55 +175,106 @@ func describeOldest(incidents []Incident, now time.Time) string {
 	return fmt.Sprintf("Oldest: %s, %s.", oldest.Subject, Age(now.Sub(oldest.Since)))
 }
 
+// pastNamed is how many VMs or nodes a headline names of each thing that is over.
+const pastNamed = 2
+
+// pastList collects what is over, in a few words each.
+type pastList []string
+
+// addThings adds how many things there were, and about what; none where there were none.
+func (p *pastList) addThings(names []string, one, several string) {
+	if len(names) == 0 {
+		return
+	}
+	count := "1 " + one
+	if len(names) > 1 {
+		count = fmt.Sprintf("%d %s", len(names), several)
+	}
+	*p = append(*p, count+formatNames(names))
+}
+
+// formatNames names the first different ones of some things, in parentheses.
+func formatNames(names []string) string {
+	var first []string
+	more := false
+	for _, n := range names {
+		switch {
+		case slices.Contains(first, n):
+		case len(first) == pastNamed:
+			more = true
+		default:
+			first = append(first, n)
+		}
+	}
+	text := strings.Join(first, ", ")
+	if more {
+		text += ", ..."
+	}
+	return " (" + text + ")"
+}
+
 // describePast says what was not as it should be since From and is over; empty where nothing was.
 func (o *Overview) describePast() string {
-	var text []string
-	add := func(n int, one, several string) {
-		switch n {
-		case 0:
-		case 1:
-			text = append(text, "1 "+one)
-		default:
-			text = append(text, fmt.Sprintf("%d %s", n, several))
-		}
+	var text pastList
+	var loops, lost, needless, overloaded, failed, outages, abandoned []string
+	for _, l := range o.Closed {
+		loops = append(loops, l.Kind.Label().Short+formatLoopSubject(l))
 	}
-	add(len(o.Closed), "loop closed", "loops closed")
-	failed, all := 0, o.countMoves()
-	for _, m := range o.Moves {
-		if m.Outcome == OutcomeFailed {
-			failed += m.Count
-		}
+	for _, g := range o.Lost {
+		lost = append(lost, ofVM(g.Namespace, g.VMI).String())
 	}
-	if failed > 0 {
-		text = append(text, fmt.Sprintf("%d of %s failed", failed, formatCount(all, "migration")))
-	}
-	add(len(o.Lost), "guest lost", "guests lost")
-	needless, harmful := 0, 0
 	for _, m := range o.Recent {
+		vm := ofVM(m.Namespace, m.VMI).String()
+		if m.Outcome == OutcomeFailed {
+			failed = append(failed, vm)
+		}
 		if m.Outcome == OutcomeSucceeded && m.Need == NotNeeded {
-			needless++
+			needless = append(needless, vm)
 		}
 		if m.Benefit == Harmed {
-			harmful++
+			overloaded = append(overloaded, m.TargetNode)
 		}
 	}
-	add(needless, "move was not needed", "moves were not needed")
-	add(harmful, "move overloaded its target", "moves overloaded their targets")
-	over := 0
 	for _, x := range o.Outages {
 		if x.EndedBy != "" {
-			over++
+			outages = append(outages, x.Node)
 		}
 	}
-	add(over, "node was not ready", "nodes were not ready")
-	abandoned := 0
 	for _, d := range o.DrainsEnded {
 		if d.Outcome == DrainAbandoned {
-			abandoned++
+			abandoned = append(abandoned, d.Node)
 		}
 	}
-	add(abandoned, "drain abandoned", "drains abandoned")
-	return strings.Join(text, ", ")
+	text.addThings(loops, "loop closed", "loops closed")
+	text.addThings(lost, "VM shut down or lost", "VMs shut down or lost")
+	count := 0
+	for _, m := range o.Moves {
+		if m.Outcome == OutcomeFailed {
+			count += m.Count
+		}
+	}
+	if count > 0 {
+		text = append(text, fmt.Sprintf("%d of %s failed", count, formatCount(o.countMoves(), "migration")))
+		if len(failed) > 0 { // else they are older than what is named
+			text[len(text)-1] += formatNames(failed)
+		}
+	}
+	text.addThings(needless, "needless move", "needless moves")
+	text.addThings(overloaded, "move overloaded its target", "moves overloaded their targets")
+	text.addThings(outages, "node was not ready", "node outages")
+	text.addThings(abandoned, "drain abandoned", "drains abandoned")
+	return strings.Join(text, "; ")
+}
+
+// formatLoopSubject names what a loop is about, after its kind.
+func formatLoopSubject(l Loop) string {
+	switch {
+	case l.VMI != "":
+		return " of " + l.Namespace + "/" + l.VMI
+	case l.Node != "":
+		return " on " + l.Node
+	}
+	return ""
 }
 
 // FleetLine is how it stands with one cluster among several.
@@ -250,6 +304,15 @@ func NewFleetLine(c ClusterSummary, recorder *RecorderStatus, o *Overview) Fleet
 		} else if len(o.Drains) > 0 {
 			line.Severity, line.Text = SeverityInfo, o.Drains[0].Node+": "+o.Drains[0].Standing(o.At)+"."
 		}
+	}
+	switch {
+	case line.Severity != SeverityNone:
+	case c.Loops > 0:
+		line.Severity = SeverityCritical
+	case c.Stuck > 0:
+		line.Severity = SeverityWarning
+	case c.Closed > 0:
+		line.Text = formatCount(c.Closed, "loop") + " closed in the last day."
 	}
 	if recorder != nil && !recorder.Certain() {
 		line.Severity = max(line.Severity, SeverityWarning)

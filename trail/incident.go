@@ -273,10 +273,15 @@ func (l *incidentList) addLoop(loop Loop) {
 		}
 	case LoopPriorityInversion:
 		i.addEffect("blocks the drain of %s", loop.Node)
-	case LoopPingPong, LoopChurn:
-		i.addEffect("%s", formatCount(loop.Counts[countMoves], "move"))
+	case LoopPingPong:
+		i.addEffect("moved back %s", formatRepetition(loop.Counts[countReturns]))
+		i.Requester = RequesterDescheduler.Label().Short
+	case LoopChurn:
+		i.addEffect("moved %s", formatRepetition(loop.Counts[countMoves]))
+		i.Requester = RequesterDescheduler.Label().Short
 	case LoopShutdownChurn:
-		i.addEffect("%s", formatCount(loop.Counts[countShutdowns], "shutdown"))
+		i.addEffect("shut down %s", formatRepetition(loop.Counts[countShutdowns]))
+		i.Requester = RequesterDescheduler.Label().Short
 	case LoopEndlessRetry, LoopBudgetPinned, LoopUnansweredExternal:
 	}
 }

@@ -41,7 +41,7 @@ type Happening struct {
 const happeningVMs = 3
 
 // groupedWithin is how far apart migrations of one sort may have ended that are one happening.
-const groupedWithin = 30 * time.Minute
+const groupedWithin = 10 * time.Minute
 
 // Lately returns what happened in the cluster since From, the newest first.
 func (o *Overview) Lately() []Happening {
@@ -58,8 +58,8 @@ func (o *Overview) Lately() []Happening {
 	for _, g := range o.Lost {
 		out = append(out, g.newHappening())
 	}
-	for _, e := range o.Cancelled {
-		h := Happening{From: e.MarkedAt, At: e.EndedAt, Count: 1, What: "Evacuation cancelled", Who: FormatShortRequester(e.Requester, e.Impersonator, e.RequesterClass)}
+	for _, e := range o.Unmoved {
+		h := Happening{From: e.MarkedAt, At: e.EndedAt, Count: 1, What: "Evacuation: " + e.Outcome.Label().Short, Who: FormatShortRequester(e.Requester, e.Impersonator, e.RequesterClass)}
 		h.Text = fmt.Sprintf("after %s and %s", Age(e.EndedAt.Sub(e.MarkedAt)), formatCount(e.Attempts, "attempt"))
 		if e.CancelledBy != "" {
 			h.Text += ", cancelled by " + FormatShortRequester(e.CancelledBy, e.CancelImpersonator, RequesterOther)
@@ -109,7 +109,6 @@ type migrationSort struct {
 	trigger     Trigger
 	who, source string
 	outcome     Outcome
-	cause       string
 	vm          IncidentSubject // of those that failed
 	uid         string          // of one that is shown alone
 }
@@ -118,7 +117,7 @@ func (m Migration) sortOf() migrationSort {
 	s := migrationSort{trigger: m.Trigger, who: m.whoAsked(), outcome: m.Outcome}
 	switch {
 	case m.Outcome != OutcomeSucceeded:
-		s.cause, s.vm = m.whyShort(), ofVM(m.Namespace, m.VMI)
+		s.vm = ofVM(m.Namespace, m.VMI)
 	case m.Need == NotNeeded || m.Benefit == Harmed:
 		s.uid = m.UID
 	case m.Trigger == TriggerDrain || m.Trigger == TriggerDrainTaint || m.Trigger == TriggerDescheduler:
@@ -186,10 +185,7 @@ func (h *Happening) fillMigrations(of []Migration, o *Overview) {
 	switch m.Outcome {
 	case OutcomeSucceeded:
 		h.What, h.Tone = "Moved", ToneGood
-		h.Text = trigger
-		if took := m.FinishedAt.Sub(m.CreatedAt); h.Count == 1 && took > 0 {
-			h.Text += ", took " + Age(took)
-		}
+		h.Text = trigger + ", " + describeTimes(of)
 		switch {
 		case m.Benefit == Harmed:
 			h.What, h.Tone, h.Text = "Moved, and overloaded its target", ToneBad, trigger+": "+m.BenefitBecause
@@ -205,21 +201,58 @@ func (h *Happening) fillMigrations(of []Migration, o *Overview) {
 		h.What, h.Tone, h.Text = "Migration aborted", ToneOdd, trigger
 		if m.AbortedBy != "" {
 			h.Text += ", by " + FormatShortRequester(m.AbortedBy, m.AbortImpersonator, RequesterOther)
-		} else if why := m.whyShort(); why != "" {
-			h.Text += ": " + why
+		} else {
+			h.Text += ": " + describeCauses(of)
 		}
 	case OutcomeFailed, OutcomeMigrated, OutcomeCancelled, OutcomeVMIGone:
-		h.What, h.Tone, h.Text = "Migration failed", ToneBad, trigger+": "+m.whyShort()
+		h.What, h.Tone, h.Text = "Migration failed", ToneBad, trigger+": "+describeCauses(of)
 	}
-	if h.Count > 1 {
+	switch {
+	case h.Count == 1:
+	case len(seen) == h.Count:
+		h.What += fmt.Sprintf(": %d VMs", h.Count)
+	default:
 		h.What += fmt.Sprintf(", %d times", h.Count)
-		if len(seen) == h.Count {
-			h.What = strings.Replace(h.What, fmt.Sprintf(", %d times", h.Count), fmt.Sprintf(": %d VMs", h.Count), 1)
-		}
 	}
 	if m.Outcome == OutcomeSucceeded && (m.Need == NotNeeded || m.Benefit == Harmed) {
 		h.Then = o.describeAftermath(m)
 	}
+}
+
+// describeTimes says how long migrations took.
+func describeTimes(of []Migration) string {
+	var least, most time.Duration
+	for i, m := range of {
+		took := m.FinishedAt.Sub(m.CreatedAt)
+		if most = max(most, took); i == 0 || took < least {
+			least = took
+		}
+	}
+	if Age(least) == Age(most) {
+		return "took " + Age(most)
+	}
+	return "took " + Age(least) + " to " + Age(most)
+}
+
+// describeCauses says why migrations ended as they did: each cause with how often, the newest first.
+func describeCauses(of []Migration) string {
+	count := map[string]int{}
+	var causes []string
+	for _, m := range of {
+		why := m.whyShort()
+		if count[why]++; count[why] == 1 {
+			causes = append(causes, why)
+		}
+	}
+	if len(of) > 1 {
+		for i, c := range causes {
+			causes[i] = fmt.Sprintf("%d x %s", count[c], c)
+		}
+	}
+	if more := len(causes) - changesNamed; more > 0 {
+		causes = append(causes[:changesNamed], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(causes, "; ")
 }
 
 // aftermathShown is how many things are named that followed a move.
@@ -343,7 +376,7 @@ func SelectSettingsSince(history []SettingsInForce, from time.Time) []SettingsIn
 	return history[first:]
 }
 
-// changesNamed is how many changed settings are named.
+// changesNamed is how many changed settings, or causes, are named.
 const changesNamed = 4
 
 // describeSettingsChange says what changed from some settings to others; text is empty where nothing did.

@@ -21,7 +21,7 @@ type Overview struct {
 
 	Waiting       []Evacuation      // that are open, older than WaitingAfter and without any attempt, the oldest first
 	Recent        []Migration       // that ended since From, the newest first
-	Cancelled     []Evacuation      // that ended since From with the guest still on its node, the newest first
+	Unmoved       []Evacuation      // that ended since From without a move, the newest first
 	DrainsEnded   []Drain           // that ended since From, the newest first
 	Lost          []LostGuest       // since From, the newest first
 	Outages       []Outage          // that go on, or ended since From, the newest first

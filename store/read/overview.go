@@ -142,13 +142,13 @@ WHERE cluster = @cluster
   AND (@everyone OR namespace = ANY(@seen))
 ORDER BY finished_at DESC, migration_uid
 LIMIT 200`
-	cancelledQuery = `
+	unmovedQuery = `
 SELECT row_to_json(t)
 FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
   AND marked_at > @from::timestamptz - interval '1 day'
   AND ended_at > @from
-  AND outcome = 'cancelled'
+  AND outcome IN ('cancelled', 'vmi_gone')
   AND (@everyone OR namespace = ANY(@seen))
 ORDER BY ended_at DESC, evacuation_id
 LIMIT 50`
@@ -254,7 +254,7 @@ func (s *Reader) queueRecent(batch *pgx.Batch, o *trail.Overview) {
 	since := s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From})
 	batch.Queue(waitingNowQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "until": o.At.Add(-trail.WaitingAfter)})).Query(pg.CollectJSON(&o.Waiting))
 	batch.Queue(recentQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From, "at": o.At})).Query(pg.CollectJSON(&o.Recent))
-	batch.Queue(cancelledQuery, since).Query(pg.CollectJSON(&o.Cancelled))
+	batch.Queue(unmovedQuery, since).Query(pg.CollectJSON(&o.Unmoved))
 	batch.Queue(drainsEndedQuery, since).Query(pg.CollectJSON(&o.DrainsEnded))
 	batch.Queue(lostQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From, "endings": trail.LostEndings()})).Query(pg.CollectJSON(&o.Lost))
 	batch.Queue(outagesSinceQuery, since).Query(pg.CollectJSON(&o.Outages))
