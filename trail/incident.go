@@ -54,9 +54,6 @@ var troubleWords = [...]struct{ one, several string }{
 // String says what the subject of one incident does, such as "cannot leave its node".
 func (t Trouble) String() string { return troubleWords[t].one }
 
-// Several says what the subjects of several incidents do, such as "cannot leave their nodes".
-func (t Trouble) Several() string { return troubleWords[t].several }
-
 // IncidentSubject is the VM, the node or the cluster that an incident is about.
 type IncidentSubject struct {
 	Kind      string // vm, node or cluster
@@ -338,6 +335,11 @@ type IncidentGroup struct {
 	Trouble   Trouble
 	Cause     string
 	Incidents []Incident
+}
+
+// Heading says what the incidents of the group have in common, such as "12 VMs cannot leave their nodes: data transfer, libvirt error".
+func (g IncidentGroup) Heading() string {
+	return formatTrouble(g.Incidents) + ": " + g.Cause
 }
 
 // GroupIncidents groups incidents by what causes them where that shortens the list, else it returns one group without a cause. Groups begin with

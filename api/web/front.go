@@ -208,7 +208,7 @@ func (b *frontBody) addIncidents(groups []trail.IncidentGroup, most int) {
 	for _, g := range groups {
 		group := incidentGroup{IncidentGroup: g}
 		if g.Cause != "" && len(g.Incidents) > 1 {
-			group.Heading = fmt.Sprintf("%d %s: %s", len(g.Incidents), g.Trouble.Several(), g.Cause)
+			group.Heading = g.Heading()
 		}
 		for _, i := range g.Incidents {
 			if b.Shown == most {
