@@ -234,7 +234,7 @@ var loopKindLabels = labels[LoopKind]{
 	{LoopPingPong, "ping-pong", "The descheduler moves a VM back to nodes that it took it from."},
 	{LoopChurn, "churn", "The descheduler moves one VM very often."},
 	{LoopShutdownChurn, "shutdown loop", "The descheduler shuts one VM down again and again."},
-	{LoopBudgetPinned, "blocked descheduler", "Evacuations that do not end hold all slots of the descheduler."},
+	{LoopBudgetPinned, "blocked descheduler", "Stuck evacuations occupy all slots of the descheduler."},
 	{LoopPriorityInversion, "priority inversion", "A drain waits for a VM whose migration has the lowest priority."},
 	{LoopUnansweredExternal, "unanswered eviction", "Nobody moves a VM that its owner has to move."},
 }

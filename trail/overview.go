@@ -18,6 +18,25 @@ type Overview struct {
 	Moves    []MoveCount    // since From, in the order of their times
 	From     time.Time
 	Step     time.Duration // of Moves
+
+	Waiting       []Evacuation      // that are open, older than WaitingAfter and without any attempt, the oldest first
+	Recent        []Migration       // that ended since From, the newest first
+	Unmoved       []Evacuation      // that ended since From without a move, the newest first
+	DrainsEnded   []Drain           // that ended since From, the newest first
+	Lost          []LostGuest       // since From, the newest first
+	Outages       []Outage          // that go on, or ended since From, the newest first
+	Settings      []SettingsInForce // since From, the oldest first; none where they did not change since then
+	KubeVirt      KubeVirtSettings  // in force where something is stuck or waits
+	RecordedSince time.Time         // when the recording begins; zero where that is not known
+}
+
+// WaitingAfter is how long after its mark an evacuation without any attempt is shown: KubeVirt makes one within seconds.
+const WaitingAfter = 2 * time.Minute
+
+// LostGuest is the end of a guest that nobody wanted: the platform ended it, or it failed.
+type LostGuest struct {
+	Placement
+	StartedAt time.Time `json:"started_at,omitzero"` // when a guest of the VM ran again; zero where none did
 }
 
 // Hold is what holds one VM back.

@@ -227,6 +227,9 @@ func checkLeader(r ReplicaReport, stored string, now time.Time) []finding {
 // Healthy reports whether nothing is missing: only then may an empty list be read as "there is nothing".
 func (s RecorderStatus) Healthy() bool { return s.State == RecorderRecording }
 
+// Certain reports whether an empty list of a cluster may be read as "there is none": everything was observed and derived.
+func (s RecorderStatus) Certain() bool { return s.Healthy() || s.Replayed }
+
 // Live reports whether something is recorded now.
 func (s RecorderStatus) Live() bool { return !s.Replayed && s.State != RecorderNotRecording }
 

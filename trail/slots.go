@@ -134,14 +134,15 @@ func pinnedLoop(held []*Evacuation, limit int, node string, at time.Time, env *E
 
 // pinnedSummary says which VMs hold all slots, or held them.
 func pinnedSummary(l Loop, holders string) string {
-	where, whose := "of "+l.Node, "from "+l.Node
-	if l.Node == "" {
-		where, whose = "of the cluster", "from any node"
+	node, from := l.Node, "it"
+	if node == "" {
+		node, from = "the cluster", "any node"
 	}
-	return fmt.Sprintf(l.selectTense(
-		"Evacuations that do not end hold %s %s (%s): the descheduler evicts nothing %s until one ends.",
-		"Evacuations that did not end held %s %s (%s): the descheduler evicted nothing %s until one ended."),
-		allSlots(l.Counts[countSlots]), where, holders, whose)
+	held := fmt.Sprintf(l.selectTense("A stuck evacuation (%s) occupies ", "A stuck evacuation (%s) occupied "), holders)
+	if l.Counts[countHeld] > 1 {
+		held = fmt.Sprintf(l.selectTense("Stuck evacuations (%s) occupy ", "Stuck evacuations (%s) occupied "), holders)
+	}
+	return held + allSlots(l.Counts[countSlots], node) + fmt.Sprintf(l.selectTense("; nothing else is evicted from %s.", "; nothing else was evicted from %s."), from)
 }
 
 // namesOf lists the VMs of evacuations.
@@ -153,11 +154,12 @@ func namesOf(evacuations []*Evacuation) string {
 	return strings.Join(names, ", ")
 }
 
-func allSlots(n int) string {
+// allSlots names the slots of the descheduler for a node, or for the cluster.
+func allSlots(n int, of string) string {
 	if n == 1 {
-		return "the only slot"
+		return "the only descheduler slot of " + of
 	}
-	return fmt.Sprintf("all %d slots", n)
+	return fmt.Sprintf("all %d descheduler slots of %s", n, of)
 }
 
 // Stretch is a time in which the source pod of an evacuation bore the annotation eviction-in-progress, by which the descheduler

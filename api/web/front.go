@@ -11,31 +11,84 @@ import (
 
 // frontBody is what the front page shows of one cluster, or of all.
 type frontBody struct {
-	All      []clusterCard // where several clusters are recorded and none is chosen
-	Overview *trail.Overview
-	Moves    movesChart
-	Drains   []drainCard
-	Missing  []string // what is not known, and how to know it
-	Spans    []choice // of time, for the moves
+	All       []fleetRow // where several clusters are recorded and none is chosen, the worst first
+	Attention int        // of them, how many need attention
+
+	Overview  *trail.Overview
+	Headline  trail.Headline
+	Figures   []figure
+	Groups    []incidentGroup // of those that are shown
+	Incidents int             // in all
+	Shown     int             // of them
+	ShowAll   string          // address of the page with all of them; empty where all are shown
+	Checks    []trail.Check
+	Lately    []happeningRow
+	Older     int // happenings that are not shown
+	Moves     movesChart
+	Drains    []drainCard
+	MoreDrain int          // drains that are not shown
+	Held      []trail.Hold // of VMs without an incident
+	Missing   []string     // what is not known, and how to know it
+	Span      string       // how far back, in words
+	Spans     []choice     // of time, for what happened
 }
 
-// clusterCard is a cluster on the page that lets one choose.
-type clusterCard struct {
-	trail.ClusterSummary
-	Href  string
-	Loops []trail.Loop // that are open
-
+// fleetRow is a cluster on the page that lets one choose.
+type fleetRow struct {
+	trail.FleetLine
+	Href     string
 	Recorder *trail.RecorderStatus // nil where its state is not known
 	Certain  bool                  // a number of 0 may be read as "there is none"
+	Now      time.Time
+}
+
+// figure is a number at the top of a cluster's page.
+type figure struct {
+	N             int
+	More, Certain bool // there are more than N; a zero may be read as "there is none"
+	Noun, Href    string
+	Class         string // how a number that is not zero is drawn
+}
+
+// incidentGroup is a trail.IncidentGroup as far as it is shown.
+type incidentGroup struct {
+	trail.IncidentGroup
+	Heading string // empty where incidents are not grouped
+	Rows    []incidentRow
+}
+
+// incidentRow is an incident as a row of the page.
+type incidentRow struct {
+	trail.Incident
+	Grouped bool // the heading of its group says the cause
+	Open    bool // its advice is unfolded
+}
+
+// happeningRow is something that happened, with the addresses of what it is about.
+type happeningRow struct {
+	trail.Happening
+	Class, Href string // Href of the migrations that it counts; empty where it counts none
 }
 
 // drainCard is a drain and what it waits for.
 type drainCard struct {
 	trail.Drain
-	Standing string
-	Blockers []trail.DrainBlocker
-	Done     int // per cent
+	Standing  string
+	Requester string // who asked, in a few words
+	Blockers  []trail.DrainBlocker
+	More      int // blockers that are not shown
+	Done      int // per cent
 }
+
+// What the page of a cluster shows at most, so that a bad day fits on it.
+const (
+	incidentsShown  = 10
+	incidentsMost   = 200 // where all are asked for
+	happeningsShown = 25
+	drainsShown     = 10
+	blockersShown   = 10
+	fleetRead       = 30 // clusters of which the worst is read
+)
 
 // spans are the times that the front page may look back, each with the step in which moves are counted.
 var spans = []struct {
@@ -87,7 +140,8 @@ func frontPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	b := frontBody{Overview: &o, Moves: movesOf(o), Missing: listMissingSources(o)}
+	b := v.newFrontBody(&o, v.recorderOf(cluster))
+	b.Span = chosen
 	for _, s := range spans {
 		address := v.linkWith("span", s.name)
 		if s.name == chosen {
@@ -95,42 +149,153 @@ func frontPage(v *visit) error {
 		}
 		b.Spans = append(b.Spans, choice{s.name, address})
 	}
-	for _, d := range o.Drains {
-		card := drainCard{Drain: d, Standing: d.Standing(o.At)}
-		if d.VMIsTotal > 0 {
-			card.Done = 100 * (d.VMIsTotal - d.VMIsLeft) / d.VMIsTotal
-		}
-		for _, x := range o.Blockers {
-			if x.DrainID == d.ID {
-				card.Blockers = append(card.Blockers, x)
-			}
-		}
-		b.Drains = append(b.Drains, card)
-	}
 	v.Cluster, v.AsOf, v.Content = cluster, o.At, b
 	v.followLive("all", "")
 	return v.renderPage("front", http.StatusOK)
 }
 
-// loopsShown bounds the loops that the page of all clusters names of each.
-const loopsShown = 3
+// newFrontBody lays out what is known of a cluster.
+func (v *visit) newFrontBody(o *trail.Overview, recorder *trail.RecorderStatus) frontBody {
+	incidents := o.Incidents()
+	b := frontBody{Overview: o, Headline: o.Headline(incidents, recorder), Incidents: len(incidents), Checks: o.Checks(incidents), Moves: movesOf(*o), Missing: listMissingSources(*o)}
+	most := incidentsShown
+	if v.param("incidents") == "all" {
+		most = incidentsMost
+	} else if len(incidents) > most {
+		b.ShowAll = v.linkWith("incidents", "all")
+	}
+	b.addIncidents(trail.GroupIncidents(incidents), most)
+	b.addDrains(o)
+	b.addLately(o)
+	known := map[string]bool{}
+	for _, i := range incidents {
+		known[i.Subject.String()] = true
+	}
+	for _, h := range o.Held {
+		if !known[h.Namespace+"/"+h.VMI] {
+			b.Held = append(b.Held, h)
+		}
+	}
+	certain := recorder != nil && recorder.Certain()
+	b.Figures = []figure{
+		{N: len(o.Loops), Noun: "open loop", Href: "#incidents", Class: "bad"},
+		{N: len(o.Stuck), Noun: "stuck evacuation", Href: "#incidents", Class: "bad"},
+		{N: len(o.Waiting), Noun: "evacuation without attempt", Href: "#incidents", Class: "warn"},
+		{N: len(o.Drains), Noun: "drain", Href: "#drains", Class: "info"},
+		{N: len(o.Held), More: o.HeldMore > 0, Noun: "VM in cooldown or backoff", Href: "#held", Class: "info"},
+	}
+	for i := range b.Figures {
+		b.Figures[i].Certain = certain
+	}
+	return b
+}
+
+// Text returns the noun for the number.
+func (f figure) Text() string {
+	if f.N == 1 {
+		return f.Noun
+	}
+	for noun, several := range map[string]string{"evacuation without attempt": "evacuations without attempt", "VM in cooldown or backoff": "VMs in cooldown or backoff"} {
+		if f.Noun == noun {
+			return several
+		}
+	}
+	return f.Noun + "s"
+}
+
+// addIncidents adds the first incidents of the groups.
+func (b *frontBody) addIncidents(groups []trail.IncidentGroup, most int) {
+	for _, g := range groups {
+		group := incidentGroup{IncidentGroup: g}
+		if g.Cause != "" && len(g.Incidents) > 1 {
+			group.Heading = g.Heading()
+		}
+		for _, i := range g.Incidents {
+			if b.Shown == most {
+				break
+			}
+			group.Rows = append(group.Rows, incidentRow{i, group.Heading != "", b.Shown == 0})
+			b.Shown++
+		}
+		if len(group.Rows) > 0 {
+			b.Groups = append(b.Groups, group)
+		}
+	}
+}
+
+func (b *frontBody) addDrains(o *trail.Overview) {
+	b.MoreDrain = max(len(o.Drains)-drainsShown, 0)
+	for _, d := range o.Drains[:len(o.Drains)-b.MoreDrain] {
+		card := drainCard{Drain: d, Standing: d.Standing(o.At), Requester: trail.FormatShortRequester(d.Requester, d.Impersonator, d.RequesterClass)}
+		if d.VMIsTotal > 0 {
+			card.Done = 100 * (d.VMIsTotal - d.VMIsLeft) / d.VMIsTotal
+		}
+		for _, x := range o.Blockers {
+			switch {
+			case x.DrainID != d.ID:
+			case len(card.Blockers) == blockersShown:
+				card.More++
+			default:
+				card.Blockers = append(card.Blockers, x)
+			}
+		}
+		b.Drains = append(b.Drains, card)
+	}
+}
+
+// toneClasses say how a happening is drawn.
+var toneClasses = map[trail.Tone]string{trail.ToneGood: "good", trail.ToneOdd: "blocked", trail.ToneBad: "bad", trail.ToneNeutral: "unknown"}
+
+func (b *frontBody) addLately(o *trail.Overview) {
+	all := o.Lately()
+	b.Older = max(len(all)-happeningsShown, 0)
+	for _, h := range all[:len(all)-b.Older] {
+		row := happeningRow{Happening: h, Class: toneClasses[h.Tone]}
+		if h.Listed {
+			vm := ""
+			if len(h.VMs) == 1 && h.More == 0 {
+				vm = h.VMs[0].String()
+			}
+			row.Href = migrationsHref(o.Cluster, h.From, h.At.Add(time.Second), vm)
+		}
+		b.Lately = append(b.Lately, row)
+	}
+}
+
+// migrationsHref returns the address of the list of migrations in a time, of one VM where it is not empty.
+func migrationsHref(cluster string, from, to time.Time, vm string) string {
+	return buildHref("/migrations", "cluster", cluster, "from", formatTimestamp(from), "to", formatTimestamp(to), "vm", vm)
+}
 
 // allClusters lets one choose among clusters, and shows which of them need somebody.
 func (v *visit) allClusters() error {
 	var b frontBody
-	for _, c := range v.Clusters {
-		card := clusterCard{ClusterSummary: c, Href: buildHref("/", "cluster", c.Name), Recorder: v.recorderOf(c.Name)}
-		card.Certain = card.Recorder != nil && isCertain(*card.Recorder)
-		if c.Loops > 0 {
-			o, err := v.reader.Overview(v.Context(), c.Name, time.Hour, time.Hour)
+	clusters := slices.Clone(v.Clusters)
+	slices.SortStableFunc(clusters, func(a, b trail.ClusterSummary) int {
+		return b.Loops + b.Stuck + b.Drains - a.Loops - a.Stuck - a.Drains
+	})
+	lines := make([]trail.FleetLine, len(clusters))
+	for i, c := range clusters {
+		var o *trail.Overview
+		if c.Loops+c.Stuck+c.Drains > 0 && i < fleetRead {
+			read, err := v.reader.Overview(v.Context(), c.Name, time.Hour, time.Hour)
 			if err != nil {
 				return err
 			}
-			card.Loops = o.Loops[:min(len(o.Loops), loopsShown)]
+			o = &read
 		}
-		b.All = append(b.All, card)
+		lines[i] = trail.NewFleetLine(c, v.recorderOf(c.Name), o)
 	}
-	v.Content = b
+	trail.SortFleet(lines)
+	for _, line := range lines {
+		row := fleetRow{FleetLine: line, Href: buildHref("/", "cluster", line.Name), Recorder: v.recorderOf(line.Name), Now: line.LastSeenAt}
+		row.Certain = row.Recorder != nil && row.Recorder.Certain()
+		if line.NeedsAttention() {
+			b.Attention++
+		}
+		b.All = append(b.All, row)
+	}
+	v.Title, v.Content = "Clusters", b
 	v.followLive("all", "")
 	return v.renderPage("front", http.StatusOK)
 }
@@ -139,10 +304,10 @@ func (v *visit) allClusters() error {
 func listMissingSources(o trail.Overview) []string {
 	var out []string
 	if !o.Seen.Audit && !o.Seen.Observer {
-		out = append(out, "No audit events and no observer: who asked for an eviction, with which words, and what was refused is not known. "+
-			"`evictrail generate manifests audit-policy` begins that; docs/audit.md says the rest.")
+		out = append(out, "No audit log connected, so requesters and refused evictions are unknown. Set it up: "+
+			"`evictrail generate manifests audit-policy`, then docs/audit.md.")
 	} else if !o.Seen.Audit {
-		out = append(out, "No audit events: what was refused or repeated only the observer reports; nothing reports who cancels and who drains.")
+		out = append(out, "No audit log connected: the eviction observer reports requests, and nothing reports who cancels and who drains.")
 	}
 	return out
 }
@@ -152,11 +317,13 @@ type movesChart struct {
 	Bars   []moveBar
 	Ticks  []tick
 	Totals []moveTotal
-	Most   int // migrations in the fullest step
+	Most   int    // migrations in the fullest step
+	Step   string // how long a step is
 	window
+	cluster string
 }
 
-type moveBar struct{ X, W, Y, H, Class, Title string }
+type moveBar struct{ X, W, Y, H, Class, Title, Href string }
 
 // moveTotal counts the migrations of one trigger.
 type moveTotal struct {
@@ -165,9 +332,12 @@ type moveTotal struct {
 	Moved, Failed, Aborted int
 }
 
+// Href returns the address of the list of what the chart counts.
+func (c movesChart) Href() string { return migrationsHref(c.cluster, c.From, c.To, "") }
+
 // movesOf stacks the migrations of each step, moves below and failed attempts above.
 func movesOf(o trail.Overview) movesChart {
-	c := movesChart{window: window{From: o.From, To: o.At, Now: o.At}}
+	c := movesChart{window: window{From: o.From, To: o.At, Now: o.At}, Step: formatStep(o.Step), cluster: o.Cluster}
 	c.Ticks = c.buildTicks()
 	height := map[time.Time]int{}
 	totals := map[trail.Trigger]*moveTotal{}
@@ -204,7 +374,8 @@ func movesOf(o trail.Overview) movesChart {
 		x, share := c.positionOf(m.At), func(n int) string { return formatPercent(float64(n) / float64(c.Most) * 100) }
 		c.Bars = append(c.Bars, moveBar{
 			X: formatPercent(x), W: formatPercent(max(c.positionOf(m.At.Add(o.Step))-x, 0.4)), Y: share(c.Most - below - m.Count), H: share(m.Count), Class: class,
-			Title: fmt.Sprintf("%s: %d %s, trigger %s", formatTime(m.At), m.Count, done, m.Trigger.Label()),
+			Title: fmt.Sprintf("%s to %s: %d %s, trigger %s", formatTime(m.At), formatTime(m.At.Add(o.Step)), m.Count, done, m.Trigger.Label()),
+			Href:  migrationsHref(o.Cluster, m.At, m.At.Add(o.Step), ""),
 		})
 	}
 	for _, t := range totals {
@@ -212,4 +383,12 @@ func movesOf(o trail.Overview) movesChart {
 	}
 	slices.SortFunc(c.Totals, func(a, b moveTotal) int { return b.Moved + b.Failed + b.Aborted - a.Moved - a.Failed - a.Aborted })
 	return c
+}
+
+// formatStep writes how long a step of the chart is, such as "5 min".
+func formatStep(d time.Duration) string {
+	if d%time.Hour == 0 {
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%d min", d/time.Minute)
 }

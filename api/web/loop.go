@@ -20,6 +20,7 @@ type loopBody struct {
 	Chart    chart
 	Evidence []proof
 	Lanes    string // what the lanes of the chart are, in a sentence
+	Checks   []trail.Check
 	Whole    string // address of the whole of it, where only the end is drawn
 }
 
@@ -58,11 +59,13 @@ func loopPage(v *visit) error {
 			return err
 		}
 	}
-	period := window{From: l.OpenedAt, To: seen, Now: seen}
+	over := seen
 	if !l.Open() {
-		period.To = l.ClosedAt
+		over = l.ClosedAt
 	}
-	b.Lasted = period.To.Sub(l.OpenedAt)
+	b.Lasted = over.Sub(l.OpenedAt)
+	from, to := findEvidenceSpan(l, seen)
+	period := window{From: from, To: to, Now: seen} // also a gap beside the loop hides a part of it
 	if err := v.nameGaps(cluster, period, l.Open()); err != nil {
 		return err
 	}
@@ -101,9 +104,23 @@ func (v *visit) drawLoop(b *loopBody, of trail.Subject, seen time.Time) error {
 	if err != nil {
 		return err
 	}
+	if !b.Loop.Open() {
+		b.Checks = checksAfter(b.Loop, c)
+	}
 	b.drawChart(v.newDraft(w, c), of)
 	b.Chart.Range = v.rangeOf(w)
 	return nil
+}
+
+// checksAfter returns what is to be looked at now because of what a loop that is over left behind.
+func checksAfter(l trail.Loop, c *trail.Cluster) []trail.Check {
+	var o trail.Overview
+	for _, m := range slices.Backward(c.VM(l.Namespace, l.VMI).Migrations) {
+		if !m.FinishedAt.Before(l.OpenedAt) && !m.FinishedAt.After(l.ClosedAt.Add(loopMargin)) {
+			o.Recent = append(o.Recent, m)
+		}
+	}
+	return o.Checks(nil)
 }
 
 // findEvidenceSpan returns the span of time that a loop's evidence covers, with what was before and after.

@@ -36,9 +36,6 @@ func recorderClass(s trail.RecorderStatus) string {
 	return "bad"
 }
 
-// isCertain reports whether an empty list of a cluster may be read as "there is none": everything was observed and derived.
-func isCertain(s trail.RecorderStatus) bool { return s.Healthy() || s.Replayed }
-
 // bannerOf returns the banner of a page about one cluster, or about all where cluster is empty; nil where no recorder is known.
 func bannerOf(all []trail.RecorderStatus, cluster string) *banner {
 	if cluster != "" {
@@ -48,7 +45,7 @@ func bannerOf(all []trail.RecorderStatus, cluster string) *banner {
 	if !known {
 		return nil
 	}
-	b := &banner{Class: recorderClass(worst), State: worst.State, Headline: worst.Headline(), Certain: isCertain(worst), Live: slices.ContainsFunc(all, trail.RecorderStatus.Live)}
+	b := &banner{Class: recorderClass(worst), State: worst.State, Headline: worst.Headline(), Certain: worst.Certain(), Live: slices.ContainsFunc(all, trail.RecorderStatus.Live)}
 	if len(all) == 1 {
 		if !b.Certain {
 			b.Recorder = &worst
@@ -56,7 +53,7 @@ func bannerOf(all []trail.RecorderStatus, cluster string) *banner {
 		return b
 	}
 	for _, s := range all {
-		if !isCertain(s) {
+		if !s.Certain() {
 			b.Troubled = append(b.Troubled, s)
 		}
 	}

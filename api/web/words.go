@@ -35,6 +35,9 @@ var words = template.FuncMap{
 	"code":     codeSpans,
 	"count":    renderCount,
 
+	"lower":     strings.ToLower,
+	"shortTime": func(t time.Time) string { return t.UTC().Format("15:04:05") },
+
 	"recorderClass": func(s *trail.RecorderStatus) string { return recorderClass(*s) },
 
 	"id": func(id *trail.FactID) string { return id.String() },

@@ -93,7 +93,7 @@ func TestPagesLeadToEvidence(t *testing.T) {
 	follow = func(from, link string, moved bool) {
 		u, err := url.Parse(link)
 		require.NoError(t, err)
-		if strings.HasPrefix(u.Path, "/docs") || strings.HasPrefix(u.Path, "/api/") || u.Path == "" {
+		if strings.HasPrefix(u.Path, "/docs") || strings.HasPrefix(u.Path, "/api/") || strings.HasPrefix(u.Path, "/migrations") || u.Path == "" {
 			return // they have tests of their own
 		}
 		chosen := u.Path != "/facts" && slices.ContainsFunc([]string{"from", "since", "order", "page"}, u.Query().Has)
@@ -137,6 +137,79 @@ func TestPagesLeadToEvidence(t *testing.T) {
 	require.Greater(t, kinds["nodes"], 20)
 	require.Greater(t, kinds["loops"], 9)
 	require.Greater(t, facts, 1000)
+}
+
+// TestFrontPageLeadsSomewhere reads the front page of clusters that have an open loop, a loop that is over, none at all, and those of all clusters:
+// each says first how it stands, then what is or was wrong, with VM, node and who asked, and counts lead to what they count.
+func TestFrontPageLeadsSomewhere(t *testing.T) {
+	t.Parallel()
+	_, server := serveSite(t, "k-blocked-slot", "b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy")
+	for _, c := range []struct {
+		cluster string
+		says    []string
+		links   []string // the beginnings of addresses
+	}{
+		{"k-blocked-slot", []string{
+			"Critical: demo/nbr-2 cannot leave worker-1 (data transfer, libvirt error). For 22 min, 8 failed attempts, asked by descheduler.", "Incidents (1)",
+			"over its threshold of 35 %", "dual retry loop (request forgotten)", "What to do", "Migration failed, 8 times", "8 x data transfer, libvirt error",
+			"Recorded since 2026-11-21 00:47:37 : what happened before is not known.", "Each bar: 1 min, from its start",
+		}, []string{"#incidents", "/loops/", "/vms/demo/nbr-2", "/nodes/worker-1", "/migrations?cluster=k-blocked-slot&from=2026-11-21T00%3A47"}},
+		{"b-dual-retry-loop-v1.8", []string{
+			"Warning: Nothing is open at the end of the recording, but in the last 1 h: 1 loop closed (dual retry loop of demo/vm-d); 5 of 13 migrations failed (demo/vm-d); 1 needless move (demo/vm-d)",
+			"No open loops. No stuck evacuations.", "To check now", "worker-2 went over its threshold when demo/vm-d came", "Loop closed: dual retry loop",
+			"Moved without need, and overloaded its target", "Then: demo/vm-e left worker-2 16 s later",
+		}, []string{"/loops/", "/vms/demo/vm-d", "/nodes/worker-2"}},
+		{"c-node-drain", []string{
+			"Warning: Nothing is open at the end of the recording, but in the last 1 h: 2 VMs shut down or lost (demo/ifposs-1, demo/batch-1); 1 of 4 migrations failed (demo/web-3).",
+			"Drain: emptied – worker-2 kubernetes-admin (kubectl) 6 of 6 VMs left", "the VM was shut down, not moved; it ran again",
+		}, []string{"/vms/demo/ifposs-1", "/nodes/worker-2"}},
+		{"d-external-strategy", []string{"OK: All clear at the end of the recording: 0 loops, 0 stuck, 1 move in 1 h.", "Evacuation: cancelled", "cancelled by alice"}, []string{"/vms/demo/ext-2"}},
+	} {
+		page := fetchPage(t, server, "/?cluster="+c.cluster)
+		for _, text := range c.says {
+			require.Contains(t, page.text, text, c.cluster)
+		}
+		for _, link := range c.links {
+			require.True(t, slices.ContainsFunc(page.links, func(l string) bool { return strings.HasPrefix(l, link) }), "%s has no link to %s", c.cluster, link)
+		}
+		for _, words := range []string{"on its way", "system:serviceaccount"} {
+			require.NotContains(t, page.text, words, c.cluster)
+		}
+	}
+	fleet := fetchPage(t, server, "/")
+	require.Contains(t, fleet.text, "Clusters: 1 of 4 needs attention")
+	require.Regexp(t, "Worst k-blocked-slot Replayed 1 1 0 22 min", fleet.text, "the worst is the first")
+	long := fetchPage(t, server, "/?cluster=k-blocked-slot&span=31d")
+	require.Contains(t, long.text, "None in the last 31d, recorded since 2026-11-21 00:47:37")
+}
+
+// TestManyIncidents makes many evacuations stuck for a cause: the page has the first ten of them, grouped, and leads to all. One that is marked without an
+// attempt is shown, too.
+func TestManyIncidents(t *testing.T) {
+	t.Parallel()
+	address, server := serveSite(t, "k-blocked-slot")
+	db, err := pgx.Connect(t.Context(), address)
+	require.NoError(t, err)
+	defer func() { _ = db.Close(context.WithoutCancel(t.Context())) }()
+	const copies = `
+INSERT INTO evictrail.evacuations
+SELECT (jsonb_populate_record(e, jsonb_build_object('subject', 'vmi:demo/copy-' || n, 'vmi', 'copy-' || n, 'attempts', $2::int, 'failed_attempts', $2::int, 'evacuation_id', gen_random_uuid()))).*
+FROM evictrail.evacuations AS e, generate_series(1, $1::int) AS n
+WHERE e.ended_at IS NULL AND e.vmi = 'nbr-2'`
+	_, err = db.Exec(t.Context(), copies, 17, 4)
+	require.NoError(t, err)
+	page := fetchPage(t, server, "/?cluster=k-blocked-slot")
+	for _, text := range []string{"18 VMs cannot leave their nodes. Cause: data transfer, libvirt error. Oldest: demo/nbr-2, 22 min.", "Incidents (18)", "18 VMs cannot leave their nodes: data transfer, libvirt error", "Show all 18"} {
+		require.Contains(t, page.text, text)
+	}
+	require.Equal(t, 10, strings.Count(page.text, "What to do"))
+	require.Equal(t, 18, strings.Count(fetchPage(t, server, "/?cluster=k-blocked-slot&incidents=all").text, "What to do"))
+
+	_, err = db.Exec(t.Context(), "DELETE FROM evictrail.evacuations WHERE vmi LIKE 'copy-%'")
+	require.NoError(t, err)
+	_, err = db.Exec(t.Context(), copies, 1, 0)
+	require.NoError(t, err)
+	require.Contains(t, fetchPage(t, server, "/?cluster=k-blocked-slot").text, "Also: demo/copy-1 is marked to leave its node, without an attempt.")
 }
 
 // TestPagesSayWhatTheCommandSays compares the words of why and why-not on the pages with those of the commands.

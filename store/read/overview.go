@@ -122,6 +122,91 @@ WHERE cluster = @cluster
   AND (@everyone OR namespace = ANY(@seen))
 GROUP BY 1, 2, 3
 ORDER BY 1, 2, 3`
+	waitingNowQuery = `
+SELECT row_to_json(t)
+FROM evictrail.evacuations AS t
+WHERE cluster = @cluster
+  AND ended_at IS NULL
+  AND attempts = 0
+  AND marked_at <= @until
+  AND (@everyone OR namespace = ANY(@seen))
+ORDER BY marked_at
+LIMIT 100`
+	recentQuery = `
+SELECT row_to_json(t)
+FROM evictrail.migrations AS t
+WHERE cluster = @cluster
+  AND finished_at > @from
+  AND finished_at <= @at
+  AND outcome IS NOT NULL
+  AND (@everyone OR namespace = ANY(@seen))
+ORDER BY finished_at DESC, migration_uid
+LIMIT 200`
+	unmovedQuery = `
+SELECT row_to_json(t)
+FROM evictrail.evacuations AS t
+WHERE cluster = @cluster
+  AND marked_at > @from::timestamptz - interval '1 day'
+  AND ended_at > @from
+  AND outcome IN ('cancelled', 'vmi_gone')
+  AND (@everyone OR namespace = ANY(@seen))
+ORDER BY ended_at DESC, evacuation_id
+LIMIT 50`
+	drainsEndedQuery = `
+SELECT row_to_json(drains)
+FROM evictrail.drains
+WHERE cluster = @cluster
+  AND started_at > @from::timestamptz - interval '7 days'
+  AND ended_at > @from
+  AND (@everyone OR ` + drainSeen + `)
+ORDER BY ended_at DESC
+LIMIT 50`
+	// A row that ended since a time has changed since then: there is an index of that.
+	lostQuery = `
+SELECT row_to_json(t)
+FROM (
+  SELECT
+    p.*,
+    (
+      SELECT min(n.from_at)
+      FROM evictrail.placements AS n
+      WHERE n.cluster = p.cluster
+        AND n.subject = p.subject
+        AND n.from_at >= p.to_at
+        AND n.placement_id <> p.placement_id
+    ) AS started_at
+  FROM evictrail.placements AS p
+  WHERE p.cluster = @cluster
+    AND p.changed_at > @from
+    AND p.to_at > @from
+    AND p.ended_by = ANY(@endings)
+    AND (@everyone OR p.namespace = ANY(@seen))
+  ORDER BY p.to_at DESC, p.placement_id
+  LIMIT 50
+) AS t`
+	outagesSinceQuery = `
+SELECT row_to_json(node_outages)
+FROM evictrail.outages AS node_outages
+WHERE cluster = @cluster
+  AND began_at > @from::timestamptz - interval '7 days'
+  AND (ended_at IS NULL OR ended_at > @from)
+  AND (@everyone OR ` + outageSeen + `)
+ORDER BY began_at DESC
+LIMIT 50`
+	recordedSinceQuery = `
+SELECT observed_at
+FROM evictrail.events
+WHERE cluster = @cluster
+  AND kind = 'config_seen'
+ORDER BY occurred_at
+LIMIT 1`
+	settingsChangedQuery = `
+SELECT EXISTS (
+  SELECT FROM evictrail.events
+  WHERE cluster = @cluster
+    AND kind = 'config_seen'
+    AND occurred_at > @from
+)`
 )
 
 // heldShown bounds how many VMs that are held back an overview names.
@@ -142,9 +227,40 @@ func (s *Reader) Overview(ctx context.Context, cluster string, back, step time.D
 	if o.Seen, err = s.loadCoverage(ctx, cluster); err != nil {
 		return o, err
 	}
-	err = s.runReadOnly(ctx, "read the overview of the cluster", func(tx pgx.Tx) error { return tx.SendBatch(ctx, s.overviewBatch(&o)).Close() })
+	err = s.runReadOnly(ctx, "read the overview of the cluster", func(tx pgx.Tx) error {
+		batch := s.overviewBatch(&o)
+		s.queueRecent(batch, &o)
+		changed := false
+		batch.Queue(settingsChangedQuery, pgx.StrictNamedArgs{"cluster": cluster, "from": o.From}).QueryRow(func(row pgx.Row) error { return row.Scan(&changed) })
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil || !changed && len(o.Stuck)+len(o.Waiting) == 0 {
+			return err
+		}
+		history, err := loadSettings(ctx, tx, cluster)
+		if n := len(history); n > 0 && history[n-1].KubeVirt != nil {
+			o.KubeVirt = *history[n-1].KubeVirt // by which advice is chosen
+		}
+		if !s.scope.Limited() {
+			o.Settings = trail.SelectSettingsSince(history, o.From)
+		}
+		return err
+	})
 	o.Loops, o.Closed, o.Drains, o.Gaps = s.scope.Loops(o.Loops), s.scope.Loops(o.Closed), s.scope.Drains(o.Drains), s.scope.Gaps(o.Gaps)
+	o.DrainsEnded = s.scope.Drains(o.DrainsEnded)
 	return o, err
+}
+
+// queueRecent queues the questions what happened of late, and which evacuations have not begun.
+func (s *Reader) queueRecent(batch *pgx.Batch, o *trail.Overview) {
+	since := s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From})
+	batch.Queue(waitingNowQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "until": o.At.Add(-trail.WaitingAfter)})).Query(pg.CollectJSON(&o.Waiting))
+	batch.Queue(recentQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From, "at": o.At})).Query(pg.CollectJSON(&o.Recent))
+	batch.Queue(unmovedQuery, since).Query(pg.CollectJSON(&o.Unmoved))
+	batch.Queue(drainsEndedQuery, since).Query(pg.CollectJSON(&o.DrainsEnded))
+	batch.Queue(lostQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From, "endings": trail.LostEndings()})).Query(pg.CollectJSON(&o.Lost))
+	batch.Queue(outagesSinceQuery, since).Query(pg.CollectJSON(&o.Outages))
+	batch.Queue(recordedSinceQuery, pgx.StrictNamedArgs{"cluster": o.Cluster}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
+		return row.Scan(&o.RecordedSince)
+	}))
 }
 
 // overviewBatch are the questions of an overview.

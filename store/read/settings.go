@@ -31,13 +31,22 @@ func (s *Reader) Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.S
 			return err
 		}
 		for _, name := range clusters {
-			facts, err := tables.FactsBy(ctx, tx, name, tables.FactsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": name, "subjects": tables.SubjectTexts(trail.RuleSubjects())})
+			history, err := loadSettings(ctx, tx, name)
 			if err != nil {
 				return err
 			}
-			out = append(out, q.Select(trail.NewEnv(facts).Settings(name))...)
+			out = append(out, q.Select(history)...)
 		}
 		return nil
 	})
 	return slices.Clip(out), err
+}
+
+// loadSettings returns all settings that were in force in a cluster, from the oldest to the newest.
+func loadSettings(ctx context.Context, tx pgx.Tx, cluster string) ([]trail.SettingsInForce, error) {
+	facts, err := tables.FactsBy(ctx, tx, cluster, tables.FactsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": tables.SubjectTexts(trail.RuleSubjects())})
+	if err != nil {
+		return nil, err
+	}
+	return trail.NewEnv(facts).Settings(cluster), nil
 }

@@ -63,7 +63,7 @@ func TestIncidents(t *testing.T) {
 // toVM follows a loop to its VM where the front page has one, open or closed, and otherwise what is stuck, held back or found.
 func (b *tab) toVM() {
 	b.Helper()
-	const open, closed = `.loop-card h3 a`, `[aria-labelledby=loops] details[open] li a`
+	const open, closed = `.incident dd a[href^="/loops/"]`, `[aria-labelledby=lately] a[href^="/loops/"]`
 	switch {
 	case b.hasElement(open), b.hasElement(closed):
 		b.followLink(open + "," + closed)

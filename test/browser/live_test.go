@@ -41,7 +41,7 @@ func TestLive(t *testing.T) {
 	front.markPage()
 	front.awaitCondition(`document.querySelector("#live").textContent.startsWith("Nothing is being recorded now.")`) // recordings alone
 	playing := play("b-dual-retry-loop-v1.8", "c1", "--speed", "100")
-	const hasCard = `[...document.querySelectorAll(".card h2")].some(title => title.textContent === %q)`
+	const hasCard = `[...document.querySelectorAll(".fleet td:first-child")].some(title => title.textContent === %q)`
 	const vmPage = "/vms/demo/vm-d?cluster=c1"
 	require.Eventually(t, func() bool {
 		answer, err := http.Get("http://" + address + vmPage)

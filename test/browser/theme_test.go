@@ -50,7 +50,7 @@ func TestChooseCluster(t *testing.T) {
 			t.Parallel()
 			b := newTab(t, site, l)
 			b.openPage("/")
-			require.Equal(t, len(listIncidents(t)), evaluateJS[int](b, `document.querySelectorAll(".card").length`))
+			require.Equal(t, len(listIncidents(t)), evaluateJS[int](b, `document.querySelectorAll(".fleet tbody tr").length`))
 			evaluateJS[bool](b, `document.querySelector("#cluster").focus() ?? true`)
 			b.pressKeys("c")
 			b.followLink(`.clusters button`)

@@ -1,0 +1,330 @@
+package trail
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Headline is how it stands with a cluster, in one line.
+type Headline struct {
+	Severity Severity
+	Text     string // sentences
+}
+
+// Headline says the worst of the incidents and the oldest, else what happened since From, else that all is clear. It claims that
+// nothing is wrong only where the recorder is certain; nil: nothing is known of it.
+func (o *Overview) Headline(incidents []Incident, recorder *RecorderStatus) Headline {
+	certain := recorder != nil && recorder.Certain()
+	span := formatAbout(o.At.Sub(o.From))
+	h := Headline{Severity: SeverityWarning}
+	past := o.describePast()
+	switch {
+	case len(incidents) > 0:
+		h.Severity = incidents[0].Severity
+		h.Text = describeIncidents(incidents, o.At)
+		if !certain {
+			h.Text += " There may be more: the cluster is not fully recorded."
+		}
+	case !certain && past == "":
+		h.Text = "Not known whether all is well: the cluster is not fully recorded."
+	case !certain:
+		h.Text = fmt.Sprintf("Not known whether something is open now: the cluster is not fully recorded. In the last %s: %s.", span, past)
+	case past != "":
+		if len(o.Checks(nil)) == 0 {
+			h.Severity = SeverityInfo
+		}
+		h.Text = fmt.Sprintf("Nothing is open %s, but in the last %s: %s.", selectNow(recorder), span, past)
+	default:
+		h.Severity = SeverityNone
+		h.Text = fmt.Sprintf("All clear%s: 0 loops, 0 stuck, %s in %s; all sources are watched.", selectEnd(recorder), formatCount(o.countMoves(), "move"), span)
+		if recorder.Replayed {
+			h.Text = fmt.Sprintf("All clear%s: 0 loops, 0 stuck, %s in %s.", selectEnd(recorder), formatCount(o.countMoves(), "move"), span)
+		}
+	}
+	return h
+}
+
+func selectNow(recorder *RecorderStatus) string {
+	if recorder.Replayed {
+		return "at the end of the recording"
+	}
+	return "now"
+}
+
+func selectEnd(recorder *RecorderStatus) string {
+	if recorder.Replayed {
+		return " at the end of the recording"
+	}
+	return ""
+}
+
+// formatAbout writes a duration of whole hours or days, such as "6 h".
+func formatAbout(d time.Duration) string {
+	switch {
+	case d%(24*time.Hour) == 0 && d > 24*time.Hour:
+		return fmt.Sprintf("%d d", d/(24*time.Hour))
+	case d%time.Hour == 0:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return Age(d)
+}
+
+// countMoves counts the migrations that ended since From.
+func (o *Overview) countMoves() int {
+	n := 0
+	for _, m := range o.Moves {
+		n += m.Count
+	}
+	return n
+}
+
+// describeIncidents says the worst trouble, its cause and its oldest subject, then the others.
+func describeIncidents(incidents []Incident, now time.Time) string {
+	lead := incidents[0]
+	of := map[Trouble][]Incident{}
+	for _, i := range incidents {
+		of[i.Trouble] = append(of[i.Trouble], i)
+	}
+	same := of[lead.Trouble]
+	var text []string
+	if len(same) == 1 {
+		text = append(text, lead.describeAlone(now))
+	} else {
+		text = append(text, formatSubjects(same)+" "+troubleWords[lead.Trouble].several+".", describeSharedCause(same), describeOldest(same, now))
+	}
+	var also []string
+	for t := range Trouble(len(troubleWords)) {
+		if others := of[t]; t != lead.Trouble && len(others) > 0 {
+			also = append(also, formatTrouble(others))
+		}
+	}
+	if len(also) > 0 {
+		text = append(text, "Also: "+strings.Join(also, "; ")+".")
+	}
+	return strings.Join(nonEmpty(text), " ")
+}
+
+// describeAlone is a sentence about one incident.
+func (i Incident) describeAlone(now time.Time) string {
+	text := upperFirst(i.Subject.String())
+	if i.Subject.Kind == IncidentOfVM {
+		text = i.Subject.String()
+	}
+	text += " " + i.Trouble.String()
+	if i.Trouble == TroubleStuck && i.Node != "" {
+		text = i.Subject.String() + " cannot leave " + i.Node
+	}
+	if i.Cause != "" {
+		text += " (" + i.Cause + ")"
+	}
+	if len(i.Effects) > 0 {
+		text += ": " + strings.Join(i.Effects, ", ")
+	}
+	text += ". For " + Age(now.Sub(i.Since))
+	if i.Failed > 0 {
+		text += ", " + formatCount(i.Failed, "failed attempt")
+	}
+	if i.Requester != "" {
+		text += ", asked by " + i.Requester
+	}
+	return text + "."
+}
+
+// formatSubjects counts the subjects of incidents: 18 VMs, 2 nodes.
+func formatSubjects(incidents []Incident) string {
+	noun := "VM"
+	if incidents[0].Subject.Kind != IncidentOfVM {
+		noun = "node"
+	}
+	return formatCount(len(incidents), noun)
+}
+
+func formatTrouble(incidents []Incident) string {
+	words := troubleWords[incidents[0].Trouble]
+	if len(incidents) == 1 {
+		return incidents[0].Subject.String() + " " + words.one
+	}
+	return formatSubjects(incidents) + " " + words.several
+}
+
+// describeSharedCause names the cause that most of some incidents have; empty where no two have the same.
+func describeSharedCause(incidents []Incident) string {
+	count := map[string]int{}
+	most := ""
+	for _, i := range incidents {
+		count[i.Cause]++
+		if i.Cause != "" && (count[i.Cause] > count[most] || count[i.Cause] == count[most] && i.Cause < most) {
+			most = i.Cause
+		}
+	}
+	switch n := count[most]; {
+	case most == "" || n < 2:
+		return ""
+	case n == len(incidents):
+		return fmt.Sprintf("Cause: %s.", most)
+	default:
+		return fmt.Sprintf("Cause in %d of %d: %s.", n, len(incidents), most)
+	}
+}
+
+func describeOldest(incidents []Incident, now time.Time) string {
+	oldest := slices.MinFunc(incidents, func(a, b Incident) int { return a.Since.Compare(b.Since) })
+	return fmt.Sprintf("Oldest: %s, %s.", oldest.Subject, Age(now.Sub(oldest.Since)))
+}
+
+// pastNamed is how many VMs or nodes a headline names of each thing that is over.
+const pastNamed = 2
+
+// pastList collects what is over, in a few words each.
+type pastList []string
+
+// addThings adds how many things there were, and about what; none where there were none.
+func (p *pastList) addThings(names []string, one, several string) {
+	if len(names) == 0 {
+		return
+	}
+	count := "1 " + one
+	if len(names) > 1 {
+		count = fmt.Sprintf("%d %s", len(names), several)
+	}
+	*p = append(*p, count+formatNames(names))
+}
+
+// formatNames names the first different ones of some things, in parentheses.
+func formatNames(names []string) string {
+	var first []string
+	more := false
+	for _, n := range names {
+		switch {
+		case slices.Contains(first, n):
+		case len(first) == pastNamed:
+			more = true
+		default:
+			first = append(first, n)
+		}
+	}
+	text := strings.Join(first, ", ")
+	if more {
+		text += ", ..."
+	}
+	return " (" + text + ")"
+}
+
+// describePast says what was not as it should be since From and is over; empty where nothing was.
+func (o *Overview) describePast() string {
+	var text pastList
+	var loops, lost, needless, overloaded, failed, outages, abandoned []string
+	for _, l := range o.Closed {
+		loops = append(loops, l.Kind.Label().Short+formatLoopSubject(l))
+	}
+	for _, g := range o.Lost {
+		lost = append(lost, ofVM(g.Namespace, g.VMI).String())
+	}
+	for _, m := range o.Recent {
+		vm := ofVM(m.Namespace, m.VMI).String()
+		if m.Outcome == OutcomeFailed {
+			failed = append(failed, vm)
+		}
+		if m.Outcome == OutcomeSucceeded && m.Need == NotNeeded {
+			needless = append(needless, vm)
+		}
+		if m.Benefit == Harmed {
+			overloaded = append(overloaded, m.TargetNode)
+		}
+	}
+	for _, x := range o.Outages {
+		if x.EndedBy != "" {
+			outages = append(outages, x.Node)
+		}
+	}
+	for _, d := range o.DrainsEnded {
+		if d.Outcome == DrainAbandoned {
+			abandoned = append(abandoned, d.Node)
+		}
+	}
+	text.addThings(loops, "loop closed", "loops closed")
+	text.addThings(lost, "VM shut down or lost", "VMs shut down or lost")
+	count := 0
+	for _, m := range o.Moves {
+		if m.Outcome == OutcomeFailed {
+			count += m.Count
+		}
+	}
+	if count > 0 {
+		text = append(text, fmt.Sprintf("%d of %s failed", count, formatCount(o.countMoves(), "migration")))
+		if len(failed) > 0 { // else they are older than what is named
+			text[len(text)-1] += formatNames(failed)
+		}
+	}
+	text.addThings(needless, "needless move", "needless moves")
+	text.addThings(overloaded, "move overloaded its target", "moves overloaded their targets")
+	text.addThings(outages, "node was not ready", "node outages")
+	text.addThings(abandoned, "drain abandoned", "drains abandoned")
+	return strings.Join(text, "; ")
+}
+
+// formatLoopSubject names what a loop is about, after its kind.
+func formatLoopSubject(l Loop) string {
+	switch {
+	case l.VMI != "":
+		return " of " + l.Namespace + "/" + l.VMI
+	case l.Node != "":
+		return " on " + l.Node
+	}
+	return ""
+}
+
+// FleetLine is how it stands with one cluster among several.
+type FleetLine struct {
+	ClusterSummary
+	Severity Severity
+	Oldest   time.Time // since when the oldest of what is open is; zero where nothing is
+	Text     string    // the worst, in a sentence; empty where nothing is wrong
+}
+
+// NeedsAttention reports whether something is wrong with the cluster or its recorder.
+func (l FleetLine) NeedsAttention() bool { return l.Severity >= SeverityWarning }
+
+// NewFleetLine returns the line of a cluster; o is nil where nothing is open in it.
+func NewFleetLine(c ClusterSummary, recorder *RecorderStatus, o *Overview) FleetLine {
+	line := FleetLine{ClusterSummary: c}
+	if o != nil {
+		incidents := o.Incidents()
+		for _, i := range incidents {
+			line.Oldest = minNonZeroTime(line.Oldest, i.Since)
+		}
+		for _, d := range o.Drains {
+			line.Oldest = minNonZeroTime(line.Oldest, d.StartedAt)
+		}
+		if len(incidents) > 0 {
+			line.Severity, line.Text = incidents[0].Severity, describeIncidents(incidents, o.At)
+		} else if len(o.Drains) > 0 {
+			line.Severity, line.Text = SeverityInfo, o.Drains[0].Node+": "+o.Drains[0].Standing(o.At)+"."
+		}
+	}
+	switch {
+	case line.Severity != SeverityNone:
+	case c.Loops > 0:
+		line.Severity = SeverityCritical
+	case c.Stuck > 0:
+		line.Severity = SeverityWarning
+	case c.Closed > 0:
+		line.Text = formatCount(c.Closed, "loop") + " closed in the last day."
+	}
+	if recorder != nil && !recorder.Certain() {
+		line.Severity = max(line.Severity, SeverityWarning)
+		line.Text = strings.Join(nonEmpty([]string{firstOf(recorder.Why), line.Text}), " ")
+	}
+	return line
+}
+
+// SortFleet sorts lines: the worst first, of equal ones those with more that is open, then the oldest.
+func SortFleet(lines []FleetLine) {
+	open := func(l FleetLine) int { return l.Loops + l.Stuck }
+	slices.SortStableFunc(lines, func(a, b FleetLine) int {
+		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(open(b), open(a)), cmp.Compare(b.Drains, a.Drains), cmp.Compare(b.Closed, a.Closed), cmp.Compare(a.Name, b.Name))
+	})
+}

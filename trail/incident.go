@@ -1,0 +1,391 @@
+package trail
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Severity says how much something needs a person.
+type Severity int
+
+// The severities, from the least to the most.
+const (
+	SeverityNone     Severity = iota // nothing is wrong
+	SeverityInfo                     // it may end by itself
+	SeverityWarning                  // it does not end by itself, or is over and left something to look at
+	SeverityCritical                 // it does not end by itself, and harms others or is repeated for nothing
+)
+
+// String returns the severity as a word at the beginning of a sentence.
+func (s Severity) String() string {
+	return [...]string{"OK", "Info", "Warning", "Critical"}[s]
+}
+
+// Trouble says what is the matter with the subject of an incident.
+type Trouble int
+
+// The troubles, from the worst: a headline names them in this order.
+const (
+	TroubleStuck     Trouble = iota // a VM cannot leave its node: attempts fail
+	TroubleShutdowns                // a VM is shut down again and again
+	TroubleSlots                    // the descheduler can evict nothing from a node, or from any
+	TroubleNode                     // a node is not ready
+	TroubleBlocker                  // a VM keeps a drain from ending
+	TroubleMoves                    // a VM is moved again and again
+	TroubleOwner                    // a VM waits for its owner to move it
+	TroubleWaiting                  // a VM is marked to leave its node, and there is no attempt
+)
+
+// troubleWords say what one subject does, and what several do.
+var troubleWords = [...]struct{ one, several string }{
+	TroubleStuck:     {"cannot leave its node", "cannot leave their nodes"},
+	TroubleShutdowns: {"is shut down again and again", "are shut down again and again"},
+	TroubleSlots:     {"has no free descheduler slot", "have no free descheduler slot"},
+	TroubleNode:      {"is not ready", "are not ready"},
+	TroubleBlocker:   {"blocks a drain", "block drains"},
+	TroubleMoves:     {"is moved again and again", "are moved again and again"},
+	TroubleOwner:     {"waits for its owner to move it", "wait for their owners to move them"},
+	TroubleWaiting:   {"is marked to leave its node, without an attempt", "are marked to leave their nodes, without an attempt"},
+}
+
+// String says what the subject of one incident does, such as "cannot leave its node".
+func (t Trouble) String() string { return troubleWords[t].one }
+
+// IncidentSubject is the VM, the node or the cluster that an incident is about.
+type IncidentSubject struct {
+	Kind      string // vm, node or cluster
+	Namespace string // of a VM
+	Name      string
+}
+
+// The kinds of subjects of incidents.
+const (
+	IncidentOfVM      = "vm"
+	IncidentOfNode    = "node"
+	IncidentOfCluster = "cluster"
+)
+
+// String returns namespace/name of a VM, and the name of a node.
+func (s IncidentSubject) String() string {
+	switch s.Kind {
+	case IncidentOfVM:
+		return s.Namespace + "/" + s.Name
+	case IncidentOfCluster:
+		return "the cluster"
+	}
+	return s.Name
+}
+
+// Incident is what is wrong now with one VM or node: all loops, evacuations, drain blockers and waits about it.
+type Incident struct {
+	Subject   IncidentSubject
+	Trouble   Trouble
+	Severity  Severity
+	Cause     string    // why, in a few words that are equal for equal causes
+	Node      string    // where it is; empty where that is no single node
+	Requester string    // who asked, as FormatShortRequester names them; empty where nobody asks for anything
+	Since     time.Time // since when the subject is in this trouble
+	Attempts  int       // of its evacuation
+	Failed    int       // of these
+	Effects   []string  // what it does to others, each in a few words
+	Held      string    // what it waits for, such as "in backoff until 00:40:00"; empty where it waits for nothing
+	NextRetry time.Time // before which there is no next attempt; zero where none is due
+	Overdue   time.Duration
+	Load      string // how loaded its node was when the last attempt began; empty where that is not known
+	Loops     []Loop
+	Advice    string // empty where there is none
+}
+
+// isLoopCritical reports whether a kind of loop harms others, or repeats something for nothing.
+func isLoopCritical(k LoopKind) bool {
+	switch k {
+	case LoopDualRetry, LoopEndlessRetry, LoopShutdownChurn, LoopBudgetPinned:
+		return true
+	case LoopPingPong, LoopChurn, LoopPriorityInversion, LoopUnansweredExternal:
+	}
+	return false
+}
+
+// loopTrouble returns the trouble that a loop of a kind is, for its subject.
+func loopTrouble(k LoopKind) Trouble {
+	switch k {
+	case LoopDualRetry, LoopEndlessRetry:
+		return TroubleStuck
+	case LoopShutdownChurn:
+		return TroubleShutdowns
+	case LoopBudgetPinned:
+		return TroubleSlots
+	case LoopPriorityInversion:
+		return TroubleBlocker
+	case LoopPingPong, LoopChurn:
+		return TroubleMoves
+	case LoopUnansweredExternal:
+		return TroubleOwner
+	}
+	return TroubleStuck
+}
+
+// incidentList collects incidents, at most one of each subject.
+type incidentList struct {
+	at       time.Time
+	kubevirt KubeVirtSettings
+	all      map[IncidentSubject]*Incident
+}
+
+// Incidents returns what is wrong with the cluster now, one for each VM or node: the worst first, of equal ones the oldest.
+func (o *Overview) Incidents() []Incident {
+	list := incidentList{o.At, o.KubeVirt, map[IncidentSubject]*Incident{}}
+	for _, e := range o.Stuck {
+		list.addStuck(e)
+	}
+	for _, e := range o.Waiting {
+		list.addWaiting(e)
+	}
+	for _, x := range o.Outages {
+		list.addOutage(x)
+	}
+	for _, l := range o.Loops {
+		list.addLoop(l)
+	}
+	for _, b := range o.Blockers {
+		list.addBlocker(b)
+	}
+	for _, h := range o.Held {
+		if i := list.all[ofVM(h.Namespace, h.VMI)]; i != nil {
+			i.Held = fmt.Sprintf("%s until %s", h.Layer.Label(), formatClock(h.Until))
+		}
+	}
+	for _, m := range slices.Backward(o.Recent) {
+		if i := list.all[ofVM(m.Namespace, m.VMI)]; i != nil && i.Attempts > 0 && m.NeedBecause != "" {
+			i.Load = m.NeedBecause
+		}
+	}
+	return list.sorted()
+}
+
+func ofVM(namespace, name string) IncidentSubject {
+	return IncidentSubject{Kind: IncidentOfVM, Namespace: namespace, Name: name}
+}
+
+// sorted returns the incidents, the worst first, of equal ones the oldest.
+func (l *incidentList) sorted() []Incident {
+	out := make([]Incident, 0, len(l.all))
+	for _, i := range l.all {
+		if i.Since.IsZero() {
+			i.Since = l.at
+		}
+		out = append(out, *i)
+	}
+	slices.SortFunc(out, func(a, b Incident) int {
+		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.Trouble, b.Trouble), a.Since.Compare(b.Since), cmp.Compare(a.Subject.String(), b.Subject.String()))
+	})
+	return out
+}
+
+// openIncident returns the incident of a subject, which is made where there is none. One that is worse takes the place of what was known.
+func (l *incidentList) openIncident(of IncidentSubject, trouble Trouble, severity Severity, cause, node string, since time.Time) *Incident {
+	i := l.all[of]
+	if i == nil {
+		i = &Incident{Subject: of, Trouble: trouble, Cause: cause, Node: node, Since: since}
+		l.all[of] = i
+	}
+	i.Severity = max(i.Severity, severity)
+	if trouble < i.Trouble {
+		i.Trouble, i.Cause = trouble, cause
+	}
+	if i.Node == "" {
+		i.Node = node
+	}
+	if since.Before(i.Since) {
+		i.Since = since
+	}
+	return i
+}
+
+func (l *incidentList) addStuck(e Evacuation) {
+	i := l.openIncident(ofVM(e.Namespace, e.VMI), TroubleStuck, SeverityWarning, formatFailure(e.LastFailureClass, e.LastFailureReason), e.Node, e.MarkedAt)
+	i.Requester = FormatShortRequester(e.Requester, e.Impersonator, e.RequesterClass)
+	i.Attempts, i.Failed, i.NextRetry, i.Overdue = e.Attempts, e.FailedAttempts, e.NextRetryAt, e.RetryOverdue(l.at)
+	i.Advice = adviceStuck(&e, l.kubevirt)
+}
+
+func (l *incidentList) addWaiting(e Evacuation) {
+	severity := SeverityInfo
+	if l.at.Sub(e.MarkedAt) >= waitingLong {
+		severity = SeverityWarning
+	}
+	trouble, cause := TroubleWaiting, "no attempt yet"
+	if e.Strategy == StrategyExternal {
+		trouble, cause = TroubleOwner, "eviction strategy External"
+	}
+	i := l.openIncident(ofVM(e.Namespace, e.VMI), trouble, severity, cause, e.Node, e.MarkedAt)
+	i.Requester = FormatShortRequester(e.Requester, e.Impersonator, e.RequesterClass)
+	i.Advice = strings.Join([]string{
+		"If " + e.formatVM() + " need not leave " + e.Node + " any more, cancel the evacuation:", adviceCancel(&e, l.kubevirt),
+		"Otherwise find out what it waits for:", fmt.Sprintf("  evictrail why-not %s", e.formatVM()),
+	}, "\n")
+}
+
+// waitingLong is how long after its mark an evacuation without any attempt no longer begins by itself, most likely.
+const waitingLong = 10 * time.Minute
+
+func (l *incidentList) addOutage(x Outage) {
+	if x.EndedBy != "" {
+		return
+	}
+	i := l.openIncident(IncidentSubject{Kind: IncidentOfNode, Name: x.Node}, TroubleNode, SeverityWarning, x.Cause.Label().Short, x.Node, x.BeganAt)
+	i.Advice = adviceOutage(x.Node)
+	if x.blocksMigration() {
+		i.Severity = SeverityCritical
+		i.Effects = append(i.Effects, "no VM can leave "+x.Node)
+	}
+}
+
+// addLoop adds a loop to the incident of its VM. One about slots goes to the VMs that hold them, where they are known.
+func (l *incidentList) addLoop(loop Loop) {
+	severity := SeverityWarning
+	if isLoopCritical(loop.Kind) {
+		severity = SeverityCritical
+	}
+	if loop.Kind == LoopBudgetPinned && l.addPinned(loop) {
+		return
+	}
+	of := ofVM(loop.Namespace, loop.VMI)
+	switch {
+	case loop.VMI == "" && loop.Node != "":
+		of = IncidentSubject{Kind: IncidentOfNode, Name: loop.Node}
+	case loop.VMI == "":
+		of = IncidentSubject{Kind: IncidentOfCluster}
+	}
+	i := l.openIncident(of, loopTrouble(loop.Kind), severity, loop.Name(), loop.Node, loop.OpenedAt)
+	i.Loops = append(i.Loops, loop)
+	i.Advice = cmp.Or(loop.Advice, i.Advice)
+	switch loop.Kind {
+	case LoopDualRetry:
+		if n := loop.Counts[countOtherVMs]; n > 0 {
+			i.addEffect("%s evicted from %s instead", formatCount(n, "other VM"), loop.Node)
+		}
+	case LoopPriorityInversion:
+		i.addEffect("blocks the drain of %s", loop.Node)
+	case LoopPingPong:
+		i.addEffect("moved back %s", formatRepetition(loop.Counts[countReturns]))
+		i.Requester = RequesterDescheduler.Label().Short
+	case LoopChurn:
+		i.addEffect("moved %s", formatRepetition(loop.Counts[countMoves]))
+		i.Requester = RequesterDescheduler.Label().Short
+	case LoopShutdownChurn:
+		i.addEffect("shut down %s", formatRepetition(loop.Counts[countShutdowns]))
+		i.Requester = RequesterDescheduler.Label().Short
+	case LoopEndlessRetry, LoopBudgetPinned, LoopUnansweredExternal:
+	}
+}
+
+// addPinned adds a loop about slots to the VMs that hold them, and reports whether there is any.
+func (l *incidentList) addPinned(loop Loop) bool {
+	added := false
+	for _, x := range loop.Evidence {
+		namespace, name, _ := strings.Cut(x.VMI, "/")
+		i := l.all[ofVM(namespace, name)]
+		if i == nil {
+			continue
+		}
+		added = true
+		i.Severity, i.Loops = SeverityCritical, append(i.Loops, loop)
+		if loop.Node == "" {
+			i.addEffect("blocks the descheduler")
+		} else {
+			i.addEffect("blocks the descheduler on %s", loop.Node)
+		}
+	}
+	return added
+}
+
+// addBlocker adds what keeps a drain from ending. A VM that is on its way, or whose turn comes, is none of its own.
+func (l *incidentList) addBlocker(b DrainBlocker) {
+	of := ofVM(b.Namespace, b.VMI)
+	switch b.Blocker {
+	case BlockerMigrating, BlockerQueued:
+		if l.all[of] == nil {
+			return
+		}
+	case BlockerNotMigratable, BlockerFailing, BlockerExternal, BlockerOptedOut, BlockerPDB, BlockerNodeNotReady:
+	}
+	i := l.openIncident(of, TroubleBlocker, SeverityWarning, b.Blocker.Label().Short, b.Node, b.WaitingSince)
+	if i.Trouble == TroubleStuck {
+		i.Severity = SeverityCritical
+	}
+	i.addEffect("blocks the drain of %s", b.Node)
+	if i.Advice == "" {
+		i.Advice = upperFirst(b.Reason) + ".\nNext: " + b.Next + "."
+	}
+}
+
+// addEffect adds what the subject does to others, once.
+func (i *Incident) addEffect(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(i.Effects, text) {
+		i.Effects = append(i.Effects, text)
+	}
+}
+
+// IncidentGroup are incidents of one trouble and one cause.
+type IncidentGroup struct {
+	Trouble   Trouble
+	Cause     string
+	Incidents []Incident
+}
+
+// Heading says what the incidents of the group have in common, such as "12 VMs cannot leave their nodes: data transfer, libvirt error".
+func (g IncidentGroup) Heading() string {
+	return formatTrouble(g.Incidents) + ": " + g.Cause
+}
+
+// GroupIncidents groups incidents by what causes them where that shortens the list, else it returns one group without a cause. Groups begin with
+// the worst, of equal ones with the largest.
+func GroupIncidents(incidents []Incident) []IncidentGroup {
+	type key struct {
+		trouble Trouble
+		cause   string
+	}
+	place := map[key]int{}
+	var groups []IncidentGroup
+	for _, i := range incidents {
+		k := key{i.Trouble, i.Cause}
+		at, known := place[k]
+		if !known {
+			at = len(groups)
+			place[k], groups = at, append(groups, IncidentGroup{Trouble: i.Trouble, Cause: i.Cause})
+		}
+		groups[at].Incidents = append(groups[at].Incidents, i)
+	}
+	if len(incidents) < 4 || 2*len(groups) > len(incidents) {
+		return []IncidentGroup{{Incidents: incidents}}
+	}
+	slices.SortStableFunc(groups, func(a, b IncidentGroup) int {
+		return cmp.Or(cmp.Compare(b.Incidents[0].Severity, a.Incidents[0].Severity), cmp.Compare(len(b.Incidents), len(a.Incidents)))
+	})
+	return groups
+}
+
+// LostEndings lists the endings of guests that nobody wanted.
+func LostEndings() []Ending { return append(PlatformEndings(), EndingFailed) }
+
+// FormatShortRequester names who asked in a few words: a known program by its name, another service account by namespace/name, a user by name.
+func FormatShortRequester(user, impersonator string, class RequesterClass) string {
+	name := strings.ReplaceAll(strings.TrimPrefix(user, serviceAccount), ":", "/")
+	if !strings.HasPrefix(user, serviceAccount) {
+		name = user
+	}
+	switch {
+	case user == "" || class.isController() && class != RequesterServiceAccount && strings.HasPrefix(user, "system:"):
+		name = class.Label().Short
+	case class == RequesterKubectl:
+		name += " (kubectl)"
+	}
+	if impersonator != "" {
+		name += ", impersonated by " + FormatShortRequester(impersonator, "", RequesterOther)
+	}
+	return name
+}
