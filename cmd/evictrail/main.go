@@ -104,7 +104,7 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 		Version:       version.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          asUsage(cobra.NoArgs),
+		Args:          refuseUnknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") {
@@ -117,7 +117,7 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 		&cobra.Group{ID: "keep", Title: "Upkeep:"},
 	)
 	root.AddCommand(newRun(), newRecord(), newDemo(), newPlay(), newAudit())
-	root.AddCommand(newWhy(), newWhyNot(), newWhatIf(), newSettings())
+	root.AddCommand(withNodeHint(newWhy()), withNodeHint(newWhyNot()), newWhatIf(), newSettings())
 	for _, l := range []list{
 		requestsList, evacuationsList, migrationsList, cooldownsList, loopsList, drainsList, gapsList, loadsList, consequencesList, outagesList, timelineList,
 	} {
