@@ -64,6 +64,10 @@ func (t textTable) renderRow(cells []string, shown, widths []int) string {
 	folded := make([][]string, len(shown))
 	height := 1
 	for i, column := range shown {
+		if t.maxLines == 1 {
+			folded[i] = []string{cutText(cells[column], widths[i])}
+			continue
+		}
 		folded[i] = foldText(cells[column], widths[i])
 		if n := t.maxLines; n > 0 && len(folded[i]) > n {
 			folded[i] = append(folded[i][:n-1:n-1], cutText(strings.Join(folded[i][n-1:], " "), widths[i]))
@@ -97,6 +101,9 @@ func (t textTable) fit(width int) (shown, widths []int) {
 	}
 	for {
 		natural, heads, words := t.measure(shown)
+		if t.maxLines == 1 {
+			words = heads
+		}
 		levels := [][]int{natural, heads}
 		if slices.ContainsFunc(shown, func(i int) bool { return t.columns[i].prose }) {
 			levels = append(levels, words)
