@@ -3,8 +3,9 @@ package main
 import (
 	"slices"
 	"strings"
+	"unicode"
 
-	"github.com/rivo/uniseg"
+	eastasian "golang.org/x/text/width"
 )
 
 // textTable is a table for people: it is fitted to the width of a terminal.
@@ -79,7 +80,7 @@ func (t textTable) renderRow(cells []string, shown, widths []int) string {
 		line, column := "", 0
 		for i := range shown {
 			if y < len(folded[i]) && folded[i][y] != "" {
-				line += strings.Repeat(" ", max(column-uniseg.StringWidth(line), 0)) + folded[i][y]
+				line += strings.Repeat(" ", max(column-textWidth(line), 0)) + folded[i][y]
 			}
 			column += widths[i] + columnGap
 		}
@@ -132,9 +133,9 @@ func (t textTable) measure(shown []int) (natural, heads, words []int) {
 		column := t.columns[i]
 		cells, cellWords := 0, 0
 		for _, row := range t.rows {
-			cells, cellWords = max(cells, uniseg.StringWidth(row.cells[i])), max(cellWords, widestWord(row.cells[i]))
+			cells, cellWords = max(cells, textWidth(row.cells[i])), max(cellWords, widestWord(row.cells[i]))
 		}
-		natural = append(natural, max(uniseg.StringWidth(column.head), cells))
+		natural = append(natural, max(textWidth(column.head), cells))
 		if column.prose {
 			cells = min(cells, proseLeast)
 			cellWords = cells
@@ -191,20 +192,20 @@ func lineWidthOf(widths []int) int {
 func widestWord(text string) int {
 	widest := 0
 	for word := range strings.FieldsSeq(text) {
-		widest = max(widest, uniseg.StringWidth(word))
+		widest = max(widest, textWidth(word))
 	}
 	return widest
 }
 
 // foldText breaks a text into lines that are no wider than that: between words, and within a word that is wider itself.
 func foldText(text string, width int) []string {
-	if uniseg.StringWidth(text) <= width {
+	if textWidth(text) <= width {
 		return []string{text}
 	}
 	var lines []string
 	line, used := "", 0
 	for word := range strings.FieldsSeq(text) {
-		wide := uniseg.StringWidth(word)
+		wide := textWidth(word)
 		if used > 0 && used+1+wide <= width {
 			line, used = line+" "+word, used+1+wide
 			continue
@@ -216,7 +217,7 @@ func foldText(text string, width int) []string {
 			begin := beginOf(word, width)
 			lines = append(lines, begin)
 			word = word[len(begin):]
-			wide = uniseg.StringWidth(word)
+			wide = textWidth(word)
 		}
 		line, used = word, wide
 	}
@@ -228,21 +229,40 @@ func foldText(text string, width int) []string {
 
 // beginOf returns as much of the beginning of a text as is no wider than that, and one character at least.
 func beginOf(text string, width int) string {
-	graphemes, end, used := uniseg.NewGraphemes(text), 0, 0
-	for graphemes.Next() {
-		used += graphemes.Width()
-		if _, to := graphemes.Positions(); used <= width || end == 0 {
-			end = to
-		} else {
-			break
+	used := 0
+	for i, r := range text {
+		if used += runeWidth(r); used > width && i > 0 {
+			return text[:i]
 		}
 	}
-	return text[:end]
+	return text
+}
+
+// textWidth returns how many columns of a terminal a text takes.
+func textWidth(text string) int {
+	sum := 0
+	for _, r := range text {
+		sum += runeWidth(r)
+	}
+	return sum
+}
+
+// runeWidth returns how many columns a character takes: two where Unicode says wide, none where it stands above the one before.
+func runeWidth(r rune) int {
+	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
+		return 0
+	}
+	switch eastasian.LookupRune(r).Kind() {
+	case eastasian.EastAsianWide, eastasian.EastAsianFullwidth:
+		return 2
+	case eastasian.Neutral, eastasian.EastAsianAmbiguous, eastasian.EastAsianNarrow, eastasian.EastAsianHalfwidth:
+	}
+	return 1
 }
 
 // cutText returns a text that is no wider than that, with a mark where its rest was cut off.
 func cutText(text string, width int) string {
-	if uniseg.StringWidth(text) <= width {
+	if textWidth(text) <= width {
 		return text
 	}
 	return strings.TrimRight(beginOf(text, max(width-1, 1)), " ") + "…"

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rivo/uniseg"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/trail"
@@ -35,12 +34,14 @@ func TestTablesFit(t *testing.T) {
 	for width := 48; width <= 400; width++ {
 		text, leftOut := table.render(width, false)
 		for line := range strings.Lines(text) {
-			require.LessOrEqual(t, uniseg.StringWidth(strings.TrimSuffix(line, "\n")), width, "%d:\n%s", width, text)
+			require.LessOrEqual(t, textWidth(strings.TrimSuffix(line, "\n")), width, "%d:\n%s", width, text)
 		}
 		require.LessOrEqual(t, len(leftOut), before, "a wider terminal shows less:\n%s", text)
 		before = len(leftOut)
 	}
 	require.Zero(t, before)
+	require.Equal(t, []string{"ab", "cd", "e"}, foldText("abcde", 2))
+	require.Equal(t, "節点…", cutText("節点の名前", 5), "a wide character takes two columns")
 	narrow, leftOut := table.render(80, true)
 	require.Equal(t, []string{"PATH", "CLOSED BY"}, leftOut)
 	const open, over = "\x1b[1;31m", "\x1b[0m"

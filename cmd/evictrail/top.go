@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -81,17 +80,13 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 		}
 	}
 	on := detectTerminal(out, f.color)
-	if !on.interactive || !term.IsTerminal(int(os.Stdin.Fd())) {
+	if in := int(os.Stdin.Fd()); !on.interactive || !term.IsTerminal(in) {
 		return f.printOnce(first, on, out, cmd.ErrOrStderr())
 	}
 	model := newTopModel(first, f.order, f.every, on)
 	model.load = func() (incidents, error) { return f.look(ctx, s) }
 	model.ask = func(about incident) (string, error) { return f.askWhy(ctx, s, about) }
-	_, err = tea.NewProgram(model, tea.WithContext(ctx), tea.WithOutput(out), tea.WithAltScreen(), tea.WithoutSignalHandler()).Run()
-	if ctx.Err() != nil { // Ctrl-C, or SIGTERM
-		return nil
-	}
-	return err
+	return runScreen(ctx, model, os.Stdin, out.(*os.File))
 }
 
 // look reads what is open.

@@ -6,11 +6,9 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	tea "github.com/charmbracelet/bubbletea"
 )
 
-// topModel is what top shows and how it answers to keys. Its view follows from its fields alone.
+// topModel is what top shows and how it answers to keys. Its screen follows from its fields alone.
 type topModel struct {
 	load  func() (incidents, error)
 	ask   func(incident) (string, error)
@@ -25,6 +23,7 @@ type topModel struct {
 	typing bool // the filter is being typed
 	chosen int  // index among those that are shown
 	why    *topAnswer
+	over   bool // q was pressed
 }
 
 // topAnswer is the answer that covers the list.
@@ -35,53 +34,60 @@ type topAnswer struct {
 	top   int // the first line that is shown
 }
 
-// The messages of top, besides those of keys and of the terminal's size.
+// topMessage is what the model learns: a look at what is open, that the time for one has come, an answer, a key, or the size of the terminal.
+type topMessage interface{ applyTo(m *topModel) topTask }
+
+// topTask is what is done beside the screen, and returns what the model learns then; nil: nothing.
+type topTask func() topMessage
+
+// The messages of top, besides keys.
 type (
 	topLoaded struct {
 		found incidents
 		at    time.Time
 		err   error
 	}
-	topTick     struct{}
+	topDue      struct{}
 	topAnswered struct {
 		about incident
 		text  string
 		err   error
 	}
+	topResized struct{ width, height int }
 )
 
 func newTopModel(first incidents, order string, every time.Duration, on terminal) *topModel {
 	return &topModel{every: every, on: on, found: first, at: nowUTC(), order: order}
 }
 
-// Init implements tea.Model.
-func (m *topModel) Init() tea.Cmd { return m.waitForTick() }
-
-func (m *topModel) waitForTick() tea.Cmd {
-	return tea.Tick(m.every, func(time.Time) tea.Msg { return topTick{} })
+// waitForLook returns the task that waits for the next look.
+func (m *topModel) waitForLook() topMessage {
+	time.Sleep(m.every)
+	return topDue{}
 }
 
-// Update implements tea.Model.
-func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	switch msg := msg.(type) {
-	case tea.WindowSizeMsg:
-		m.on.width, m.on.height = msg.Width, msg.Height
-	case topTick:
-		return m, func() tea.Msg {
-			found, err := m.load()
-			return topLoaded{found, nowUTC(), err}
-		}
-	case topLoaded:
-		m.takeLook(msg)
-		return m, m.waitForTick()
-	case topAnswered:
-		if m.why != nil && m.why.about.key() == msg.about.key() {
-			m.why.text, m.why.err = msg.text, msg.err
-		}
-	case tea.KeyMsg:
-		return m, m.pressKey(msg)
+func (topDue) applyTo(m *topModel) topTask {
+	return func() topMessage {
+		found, err := m.load()
+		return topLoaded{found, nowUTC(), err}
 	}
-	return m, nil
+}
+
+func (l topLoaded) applyTo(m *topModel) topTask {
+	m.takeLook(l)
+	return m.waitForLook
+}
+
+func (a topAnswered) applyTo(m *topModel) topTask {
+	if m.why != nil && m.why.about.key() == a.about.key() {
+		m.why.text, m.why.err = a.text, a.err
+	}
+	return nil
+}
+
+func (r topResized) applyTo(m *topModel) topTask {
+	m.on.width, m.on.height = r.width, r.height
+	return nil
 }
 
 // takeLook shows another look; the same incident stays selected.
@@ -113,43 +119,49 @@ func (m *topModel) listShown() []incident {
 	return shown
 }
 
-// pressKey does what a key stands for.
-func (m *topModel) pressKey(key tea.KeyMsg) tea.Cmd {
+// applyTo does what a key stands for.
+func (k topKey) applyTo(m *topModel) topTask {
 	switch {
-	case key.Type == tea.KeyCtrlC:
-		return tea.Quit
+	case k == keyCtrlC:
+		m.over = true
+		return nil
 	case m.typing:
-		m.typeFilter(key)
+		m.typeFilter(k)
 		return nil
 	case m.why != nil:
-		m.scrollAnswer(key.String())
+		m.scrollAnswer(k)
 		return nil
 	}
-	switch key.String() {
+	return m.pressKey(k)
+}
+
+// pressKey takes a key while the list is shown.
+func (m *topModel) pressKey(key topKey) topTask {
+	switch key {
 	case "q":
-		return tea.Quit
-	case "esc":
+		m.over = true
+	case keyEsc:
 		if m.filter == "" {
-			return tea.Quit
+			m.over = true
 		}
 		m.changeList(func() { m.filter = "" })
-	case "up", "k":
+	case keyUp, "k":
 		m.chosen = max(m.chosen-1, 0)
-	case "down", "j":
+	case keyDown, "j":
 		m.chosen = max(min(m.chosen+1, len(m.listShown())-1), 0)
-	case "home", "g":
+	case keyHome, "g":
 		m.chosen = 0
-	case "end", "G":
+	case keyEnd, "G":
 		m.chosen = max(len(m.listShown())-1, 0)
 	case "o":
 		m.changeList(func() { m.order = sortOrders[(slices.Index(sortOrders, m.order)+1)%len(sortOrders)] })
 	case "/":
 		m.typing = true
-	case "enter":
+	case keyEnter:
 		if shown := m.listShown(); m.chosen < len(shown) {
 			about := shown[m.chosen]
 			m.why = &topAnswer{about: about}
-			return func() tea.Msg {
+			return func() topMessage {
 				text, err := m.ask(about)
 				return topAnswered{about, text, err}
 			}
@@ -162,40 +174,40 @@ func (m *topModel) pressKey(key tea.KeyMsg) tea.Cmd {
 const mostTyped = 100
 
 // typeFilter takes a key while the filter is typed.
-func (m *topModel) typeFilter(key tea.KeyMsg) {
+func (m *topModel) typeFilter(key topKey) {
 	m.changeList(func() {
 		switch {
-		case key.Type == tea.KeyEnter:
+		case key == keyEnter:
 			m.typing = false
-		case key.Type == tea.KeyEsc:
+		case key == keyEsc:
 			m.typing, m.filter = false, ""
-		case key.Type == tea.KeyBackspace && m.filter != "":
+		case key == keyBackspace:
 			_, last := utf8.DecodeLastRuneInString(m.filter)
 			m.filter = m.filter[:len(m.filter)-last]
-		case (key.Type == tea.KeyRunes || key.Type == tea.KeySpace) && len(m.filter) < mostTyped:
-			m.filter += cleanText(string(key.Runes))
+		case utf8.RuneCountInString(string(key)) == 1 && len(m.filter) < mostTyped:
+			m.filter += cleanText(string(key))
 		}
 	})
 }
 
 // scrollAnswer takes a key while an answer is shown.
-func (m *topModel) scrollAnswer(key string) {
+func (m *topModel) scrollAnswer(key topKey) {
 	page := max(m.on.height-3, 1)
 	switch key {
-	case "q", "esc", "enter", "backspace", "left", "h":
+	case "q", keyEsc, keyEnter, keyBackspace, keyLeft, "h":
 		m.why = nil
 		return
-	case "up", "k":
+	case keyUp, "k":
 		m.why.top--
-	case "down", "j":
+	case keyDown, "j":
 		m.why.top++
-	case "pgup", "b":
+	case keyPageUp, "b":
 		m.why.top -= page
-	case "pgdown", " ":
+	case keyPageDown, " ":
 		m.why.top += page
-	case "home", "g":
+	case keyHome, "g":
 		m.why.top = 0
-	case "end", "G":
+	case keyEnd, "G":
 		m.why.top = len(m.answerLines())
 	}
 	m.why.top = max(min(m.why.top, len(m.answerLines())-page), 0)
@@ -220,8 +232,8 @@ func (m *topModel) answerLines() []string {
 	return lines
 }
 
-// View implements tea.Model.
-func (m *topModel) View() string {
+// renderScreen returns the lines of the screen.
+func (m *topModel) renderScreen() string {
 	if m.why != nil {
 		return m.viewAnswer()
 	}
@@ -241,7 +253,7 @@ func (m *topModel) viewAnswer() string {
 
 func (m *topModel) viewList() string {
 	shown := m.listShown()
-	head := []string{m.style(styleOpen, m.fit(fmt.Sprintf("%s  (by %s, %s)", m.found.describeSum(), m.order, m.at.Format(cellTime+"Z"))))}
+	head := []string{m.style(styleOpen, m.fit(m.at.Format("15:04:05Z")+"  "+m.found.describeSum()))}
 	if m.err != nil {
 		head = append(head, m.style(styleProblem, m.fit("evictrail: "+cleanText(m.err.Error())+": shown is what was there before")))
 	}
@@ -267,7 +279,7 @@ func (m *topModel) viewList() string {
 		}
 		body = append(body, m.style(style, m.fit(mark+rows[i])))
 	}
-	keys := "q quit  up/down select  Enter why  o sort  / filter"
+	keys := "q quit  up/down select  Enter why  / filter  o sort: " + m.order
 	switch {
 	case m.typing:
 		keys = "/" + m.filter + "_   Enter keeps, Esc clears"

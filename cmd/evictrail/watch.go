@@ -38,6 +38,9 @@ func (l list) watchRows(ctx context.Context, s reader, q *queryFlags, out, notes
 				printTextf(notes, "%s", warnings.String())
 				warned = warnings.String()
 			}
+			if first && len(t.Rows) == 0 {
+				printTextf(out, "%s", text.String()) // that there are none
+			}
 			if err == nil || errors.Is(err, trail.ErrNotFound) {
 				printTextf(out, "%s", changes.record(t, nowUTC()))
 			}
@@ -121,15 +124,17 @@ func (c *changeLog) record(t trail.Table, at time.Time) string {
 	for _, key := range gone {
 		add("gone", c.rows[key])
 	}
-	c.rows = now
+	c.rows, c.started = now, true
+	if len(diff.rows) == 0 {
+		return ""
+	}
 	return c.renderLines(diff)
 }
 
 // renderLines returns the lines of a table below those of earlier ones: columns grow, and the head stands above the first ones.
 func (c *changeLog) renderLines(diff textTable) string {
 	shown, widths := diff.fit(0)
-	head := !c.started
-	c.started = true
+	head := c.widths == nil
 	for i := range c.widths {
 		widths[i] = max(widths[i], c.widths[i])
 	}
