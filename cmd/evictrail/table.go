@@ -116,7 +116,7 @@ func (t textTable) fit(width int) (shown, widths []int) {
 		}
 		minor := slices.MaxFunc(shown, func(a, b int) int { return minors[a] - minors[b] })
 		if minors[minor] == 0 {
-			return shown, narrow(words, width)
+			return shown, shrinkColumns(words, width)
 		}
 		shown = slices.DeleteFunc(shown, func(i int) bool { return i == minor })
 	}
@@ -162,8 +162,8 @@ func (t textTable) widen(shown, least, natural []int, width int) []int {
 	return widths
 }
 
-// narrow takes from the widest columns until a line fits, or nothing can be taken any more.
-func narrow(widths []int, width int) []int {
+// shrinkColumns takes from the widest columns until a line fits, or nothing can be taken any more.
+func shrinkColumns(widths []int, width int) []int {
 	widths = slices.Clone(widths)
 	for lineWidthOf(widths) > width {
 		widest := 0
