@@ -3,14 +3,12 @@ package api
 import (
 	"bytes"
 	_ "embed" // for the template
-	"encoding/json"
 	"html/template"
 	"net/http"
 	"strings"
 	"sync"
 
 	"github.com/evictrail/evictrail/api/web"
-	"github.com/evictrail/evictrail/trail"
 )
 
 //go:embed docs.html
@@ -37,10 +35,6 @@ func newDocs() http.Handler {
 }
 
 func docsPage() ([]byte, error) {
-	var columns []trail.Column
-	if err := json.Unmarshal(columnsJSON, &columns); err != nil {
-		return nil, err
-	}
 	t, err := template.New("docs").Funcs(template.FuncMap{
 		"upper":     strings.ToUpper,
 		"typeOf":    func(s schema) string { return strings.Join(s.Type, " or ") },
@@ -65,6 +59,6 @@ func docsPage() ([]byte, error) {
 		return nil, err
 	}
 	var page bytes.Buffer
-	err = t.Execute(&page, newDocument(columns))
+	err = t.Execute(&page, newDocument(Columns()))
 	return page.Bytes(), err
 }

@@ -157,6 +157,15 @@ func newDocument(columns []trail.Column) document {
 //go:embed columns.json
 var columnsJSON []byte
 
+// Columns returns the columns of the views, as a database with the current schema describes them.
+func Columns() []trail.Column {
+	var columns []trail.Column
+	if err := json.Unmarshal(columnsJSON, &columns); err != nil {
+		panic("read columns.json: " + err.Error()) // it is built in
+	}
+	return columns
+}
+
 //go:embed openapi.yaml
 var openAPI []byte
 

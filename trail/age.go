@@ -20,3 +20,19 @@ func Age(d time.Duration) string {
 	}
 	return fmt.Sprintf("%d s", d/time.Second)
 }
+
+// CompactAge writes a duration for a column of a table, with two units at most, such as "4m44s", "3h12m" or "10d 20h".
+func CompactAge(d time.Duration) string {
+	d = d.Round(time.Second)
+	switch {
+	case d < 0:
+		return "-" + CompactAge(-d)
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}

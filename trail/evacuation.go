@@ -63,6 +63,11 @@ func (e Evacuation) RetryOverdue(now time.Time) time.Duration {
 	return max(now.Sub(e.NextRetryAt), 0)
 }
 
+// DescribeLastFailure returns the class and the reason of the last failed attempt, such as "data transfer, libvirt error".
+func (e Evacuation) DescribeLastFailure() string {
+	return formatFailure(e.LastFailureClass, e.LastFailureReason)
+}
+
 // What opened an evacuation.
 const (
 	MarkedByMark      = "mark"      // status.evacuationNodeName

@@ -166,3 +166,17 @@ func formatRequester(user, impersonator string, class RequesterClass) string {
 	}
 	return user + " (" + strings.Join(more, "; ") + ")"
 }
+
+// ShortRequester returns the user as a column of a table has it: of a service account whose class is known its name alone, of another one namespace/name, since
+// anybody may name an account of theirs descheduler.
+func ShortRequester(user string, class RequesterClass) string {
+	account, is := strings.CutPrefix(user, serviceAccount)
+	namespace, name, two := strings.Cut(account, ":")
+	switch {
+	case !is || !two:
+		return user
+	case class == "" || class == RequesterServiceAccount || class == RequesterOther || class == RequesterUnknown:
+		return namespace + "/" + name
+	}
+	return name
+}

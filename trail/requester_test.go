@@ -134,3 +134,22 @@ func TestKnownAccountsMayBeStated(t *testing.T) {
 		require.False(t, strings.HasPrefix(known.Pattern, "*"), known.Pattern)
 	}
 }
+
+// TestShortRequester shortens the accounts of programs that are known, and no others: anybody may call an account descheduler.
+func TestShortRequester(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		user  string
+		class RequesterClass
+		want  string
+	}{
+		{"system:serviceaccount:kube-system:descheduler", RequesterDescheduler, "descheduler"},
+		{"system:serviceaccount:team-a:descheduler", RequesterServiceAccount, "team-a/descheduler"},
+		{"system:serviceaccount:team-a:descheduler", "", "team-a/descheduler"},
+		{"system:serviceaccount:odd", RequesterDescheduler, "system:serviceaccount:odd"},
+		{"alice", RequesterOther, "alice"},
+		{"", RequesterUnknown, ""},
+	} {
+		require.Equal(t, c.want, ShortRequester(c.user, c.class))
+	}
+}

@@ -154,7 +154,7 @@ func TestExitStatuses(t *testing.T) {
 		{"no VM", []string{"why"}, exitUsage, "accepts between 1 and 2 arg(s)"},
 		{"node that nobody knows", []string{"why", "node", "nope"}, exitNotFound, "`evictrail timeline` lists the nodes that are known"},
 		{"unknown flag", []string{"evacuations", "--colour"}, exitUsage, "unknown flag"},
-		{"unknown format", []string{"evacuations", "-o", "xml"}, exitUsage, "expected table, json or csv"},
+		{"unknown format", []string{"evacuations", "-o", "xml"}, exitUsage, "expected table, wide, json, yaml or csv"},
 		{"unknown time", []string{"evacuations", "--since", "yesterday"}, exitUsage, "or an age such as 90m or 7d"},
 		{"two namespaces", []string{"evacuations", "-n", "a", "--vm", "b/c"}, exitUsage, "is not in namespace a"},
 		{"no such recording", []string{"play", "/nowhere"}, exitError, "expected a folder with trace.jsonl.gz"},

@@ -21,7 +21,7 @@ import (
 
 func newAudit() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "audit", Short: "Take in audit logs of kube-apiservers", GroupID: "record", Args: asUsage(cobra.NoArgs),
+		Use: "audit", Short: "Take in audit logs of kube-apiservers", GroupID: "record", Args: refuseUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newAuditImport())

@@ -31,7 +31,7 @@ func (d *databaseFlags) addFlags(cmd *cobra.Command) {
 		"PostgreSQL `URL`, without a password (env EVICTRAIL_DATABASE_URL)")
 	cmd.Flags().Lookup("database-url").DefValue = "" // help does not show what the environment has
 	cmd.Flags().StringVar(&d.passwordFile, "database-password-file", "", "`file` whose first line is the password; a pgpass file works too. Read again for each connection")
-	cmd.Flags().BoolVar(&d.insecure, "database-insecure", false, "also use a database on another host without sslmode=verify-full: who is between could read and change all")
+	cmd.Flags().BoolVar(&d.insecure, "database-insecure", false, "also use a database on another host without sslmode=verify-full: a man in the middle could read and change everything")
 }
 
 func (d *databaseFlags) addEmbedded(cmd *cobra.Command, part string) {

@@ -42,9 +42,9 @@ const (
 func (f *deschedulerFlags) addFlags(cmd *cobra.Command) {
 	f.addSources(cmd)
 	flags := cmd.Flags()
-	flags.DurationVar(&f.cooldown.Base, flagCooldown, 0, "where its policy cannot be read: the descheduler's migrationCooldown, how `long` a VM rests after a migration (default 15m)")
-	flags.DurationVar(&f.cooldown.Max, flagMaxCooldown, 0, "likewise maxMigrationCooldown, how `long` it rests at most (default 6h)")
-	flags.DurationVar(&f.cooldown.Window, flagWindow, 0, "likewise migrationHistoryWindow, how `long` its migrations count (default 48h)")
+	flags.DurationVar(&f.cooldown.Base, flagCooldown, 0, "where its policy cannot be read: the descheduler's migrationCooldown, the `duration` for which a VM rests after a migration (default 15m)")
+	flags.DurationVar(&f.cooldown.Max, flagMaxCooldown, 0, "likewise maxMigrationCooldown, the `duration` for which it rests at most (default 6h)")
+	flags.DurationVar(&f.cooldown.Window, flagWindow, 0, "likewise migrationHistoryWindow, the `duration` for which its migrations count (default 48h)")
 	flags.StringVar(&f.model, "descheduler-model", models[0], "`release` whose cooldown the descheduler keeps: "+strings.Join(models, ", "))
 }
 
@@ -58,7 +58,7 @@ func (f *deschedulerFlags) addSources(cmd *cobra.Command) {
 	flags.StringVar(&f.tokenFile, "descheduler-metrics-token-file", "", "`file` with the bearer token to send there; read again when it changes")
 	flags.StringVar(&f.caFile, "descheduler-metrics-ca-file", "", "`file` with the CA of its certificate (PEM)")
 	flags.BoolVar(&f.insecure, "descheduler-metrics-insecure", false, "do not check its certificate: the descheduler makes its own")
-	flags.DurationVar(&f.every, "descheduler-metrics-interval", collector.ScrapeInterval, "how `often` they are read")
+	flags.DurationVar(&f.every, "descheduler-metrics-interval", collector.ScrapeInterval, "`duration` between two reads")
 }
 
 func (f *deschedulerFlags) checkFlags(cmd *cobra.Command) error {

@@ -17,7 +17,7 @@ func (d *doctor) nodeLoad(ctx context.Context) {
 	const subject = "node load"
 	target := d.f.prometheus.newTarget()
 	if target == nil {
-		d.addCheck(healthWarn, subject, "no Prometheus is asked", "give --prometheus-url: whether a move was needed, and what came of it, is not known without, except where OpenShift's descheduler reports it (--descheduler-metrics-url)")
+		d.addCheck(healthWarn, subject, "no Prometheus is asked", "give --prometheus-url: without it, evictrail cannot say whether a move was needed and what came of it, except where OpenShift's descheduler reports it (--descheduler-metrics-url)")
 		return
 	}
 	source, err := collector.NewPrometheus(*target, slog.New(slog.DiscardHandler))

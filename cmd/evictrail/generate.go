@@ -17,7 +17,7 @@ import (
 
 func newGenerate() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "generate", Short: "Write the files that evictrail needs around it", GroupID: "keep", Args: asUsage(cobra.NoArgs),
+		Use: "generate", Short: "Write the files that evictrail needs around it", GroupID: "keep", Args: refuseUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, sub := range []*cobra.Command{newGenerateManifests(), newGenerateAlerts(), newGenerateDashboards(), newGenerateReference()} {

@@ -100,11 +100,12 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 		Example: `  evictrail demo                          # recorded incidents, no cluster needed
   evictrail run                           # watch the cluster of your kubeconfig
   evictrail why shop/db-1                 # why did this VM move?
-  evictrail evacuations --since 24h       # what was evacuated since yesterday`,
+  evictrail evacuations --since 24h       # what was evacuated since yesterday
+  evictrail top                           # what is wrong now, kept up to date`,
 		Version:       version.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          asUsage(cobra.NoArgs),
+		Args:          refuseUnknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") {
@@ -117,7 +118,7 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 		&cobra.Group{ID: "keep", Title: "Upkeep:"},
 	)
 	root.AddCommand(newRun(), newRecord(), newDemo(), newPlay(), newAudit())
-	root.AddCommand(newWhy(), newWhyNot(), newWhatIf(), newSettings())
+	root.AddCommand(withNodeHint(newWhy()), withNodeHint(newWhyNot()), newWhatIf(), newSettings(), newTop())
 	for _, l := range []list{
 		requestsList, evacuationsList, migrationsList, cooldownsList, loopsList, drainsList, gapsList, loadsList, consequencesList, outagesList, timelineList,
 	} {

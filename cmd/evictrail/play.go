@@ -72,7 +72,7 @@ database that does not have the recording yet. A file cannot say that a series h
 	f.load.addFlags(cmd)
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which it is recorded; by default the folder's name")
 	cmd.Flags().BoolVar(&f.noAudit, "no-audit", false, "leave out the recording's audit log")
-	cmd.Flags().DurationVar(&f.delay, "audit-delay", 0, "send each audit event this `long` after it was logged; an API server waits up to 30s")
+	cmd.Flags().DurationVar(&f.delay, "audit-delay", 0, "send each audit event this `duration` after it was logged; an API server waits up to 30s")
 	cmd.Flags().IntVar(&f.server.CutEvery, "cut-every", 0, "end each watch after `N` notifications; 0: never")
 	cmd.Flags().IntVar(&f.server.ExpireEvery, "expire-every", 0, "answer all watches 410 Gone at every `N`-th line; 0: never")
 	cmd.Flags().StringVar(&f.metrics, "metrics-out", "", "write the metrics that evictrail would have had, every 15 s of the recording's time, into this `file` (OpenMetrics)")

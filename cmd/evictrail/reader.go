@@ -46,7 +46,7 @@ func (r *readerFlags) openReader(ctx context.Context) (reader, error) {
 		return c, nil
 	}
 	if r.database.url == "" {
-		return nil, usageErrorf("nobody to ask: give --database-url or set EVICTRAIL_DATABASE_URL (`evictrail run` and `demo` print theirs when they start), or --server or EVICTRAIL_SERVER")
+		return nil, usageErrorf("no database or server configured: give --database-url or set EVICTRAIL_DATABASE_URL (`evictrail run` and `demo` print theirs when they start), or --server or EVICTRAIL_SERVER")
 	}
 	s, err := r.database.openStore(ctx)
 	if err != nil {

@@ -60,7 +60,7 @@ same, and the addresses from which users asked are left out; the key of the pseu
 	cmd.Flags().BoolVar(&f.redact, "redact", false, "replace names by pseudonyms")
 	cmd.Flags().BoolVar(&f.sourceIPs, "keep-source-ips", false,
 		"with --redact, leave the addresses from which users asked as they are, instead of leaving them out")
-	cmd.Flags().DurationVar(&f.lasts, "for", 0, "how `long` to record; 0: until it is stopped")
+	cmd.Flags().DurationVar(&f.lasts, "for", 0, "`duration` to record; 0: until it is stopped")
 	return cmd
 }
 

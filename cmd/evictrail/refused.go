@@ -20,7 +20,7 @@ import (
 
 func newSpool() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "spool", Short: "Look after facts that were refused", GroupID: "keep", Args: asUsage(cobra.NoArgs),
+		Use: "spool", Short: "Look after facts that were refused", GroupID: "keep", Args: refuseUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newSpoolRefused(), newSpoolReplay())

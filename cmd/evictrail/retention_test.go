@@ -161,13 +161,13 @@ func TestSchemaStatus(t *testing.T) {
 	require.Less(t, *told.SettlesAtBytes, *told.CapacityBytes)
 	require.Nil(t, told.DaysLeft, "it is enough for ever")
 	_, out, _ = runCommand(t, "schema", "status", "--database-url", url, "--capacity", "50GiB")
-	for _, want := range []string{"PARTITION", "(what was kept)", "events_default", "derived", "dropped next:", "for ever at the present rate: 50 GiB are enough"} {
+	for _, want := range []string{"PARTITION", "(what was kept)", "events_default", "derived", "dropped next:", "for ever at the current rate: 50 GiB are enough"} {
 		require.Contains(t, out, want)
 	}
 	code, out, _ = runCommand(t, "schema", "status", "--database-url", url, "--keep-facts", "0", "--keep-rows", "0", "--capacity", "1GiB")
 	require.Equal(t, exitFound, code)
 	require.Contains(t, out, "it grows without end")
-	require.Regexp(t, `days left: +\d[\d.e+]* at the present rate`, out)
+	require.Regexp(t, `days left: +\d[\d.e+]* at the current rate`, out)
 	_, out, _ = runCommand(t, "schema", "status", "--database-url", url)
 	require.Contains(t, out, "say how much room there is with --capacity")
 }

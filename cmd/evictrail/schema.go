@@ -11,7 +11,7 @@ import (
 
 func newSchema() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "schema", Short: "Look after the database schema", GroupID: "keep", Args: asUsage(cobra.NoArgs),
+		Use: "schema", Short: "Look after the database schema", GroupID: "keep", Args: refuseUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newSchemaUp(), newSchemaStatus(), newSchemaRoles())

@@ -124,9 +124,9 @@ func (s *schemaStatus) printStatus(out io.Writer, format string) error {
 	line("growth a day:", formatBytes(s.BytesADay))
 	switch {
 	case s.SettlesAtBytes != nil:
-		line("in the end:", "about "+formatBytes(*s.SettlesAtBytes)+" at the present rate")
+		line("projected size:", formatBytes(*s.SettlesAtBytes)+" (at the current rate)")
 	default:
-		line("in the end:", "it grows without end: some of it is kept for ever")
+		line("projected size:", "grows without end: some of it is kept for ever")
 	}
 	if s.NextDrop != nil {
 		line("dropped next:", fmt.Sprintf("%s on %s (%d facts, %s)", s.NextDrop.Partition, s.NextDrop.At.Format(time.DateOnly), s.NextDrop.Facts, formatBytes(s.NextDrop.Bytes)))
@@ -141,9 +141,9 @@ func (s *schemaStatus) formatTimeLeft() string {
 	case s.CapacityBytes == nil:
 		return "not known: say how much room there is with --capacity"
 	case s.DaysLeft == nil:
-		return "for ever at the present rate: " + formatBytes(*s.CapacityBytes) + " are enough"
+		return "for ever at the current rate: " + formatBytes(*s.CapacityBytes) + " are enough"
 	}
-	return fmt.Sprintf("%g at the present rate", *s.DaysLeft)
+	return fmt.Sprintf("%g at the current rate", *s.DaysLeft)
 }
 
 // formatBytes writes a number of bytes with three figures.

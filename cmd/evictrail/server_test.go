@@ -162,7 +162,7 @@ func TestWhomToAsk(t *testing.T) {
 		says string
 	}{
 		{"both", []string{"--server", other.URL, "--database-url", "postgres://x/y"}, exitUsage, "give one of them"},
-		{"nobody", []string{"--database-url", ""}, exitUsage, "nobody to ask"},
+		{"nobody", []string{"--database-url", ""}, exitUsage, "no database or server configured"},
 		{"no URL", []string{"--server", "localhost:8080"}, exitUsage, "expected http://HOST:PORT"},
 		{"a password in it", []string{"--server", "http://u:p@localhost:8080"}, exitUsage, "expected http://HOST:PORT"},
 		{"away", []string{"--server", "http://127.0.0.1:1"}, exitError, "connection refused: is evictrail serving there?"},
