@@ -7,4 +7,5 @@
 // A page asks its Reader once or twice, lays what comes out on lanes (chart.go, lanes.go), and renders a template. What it says in
 // words are the sentences of package trail, so that command line, API and page say the same. Nothing is kept between two requests.
 // Each page has a file of its own: front.go, vm.go, node.go, loop.go, facts.go, search.go.
+// Where they lead outside of evictrail is in links.go.
 package web
