@@ -75,7 +75,7 @@ func TestAlertmanagerTemplates(t *testing.T) {
 	require.Equal(t, strings.TrimSpace(readFile(t, "deploy/alertmanager/evictrail.tmpl")), strings.TrimSpace(c.Data["evictrail.tmpl"]))
 }
 
-// TestLinksOfPages: the recorder is told where Grafana and the console are.
+// TestLinksOfPages: the recorder knows where Grafana and the console are.
 func TestLinksOfPages(t *testing.T) {
 	t.Parallel()
 	text := renderChart(t, chart, "testdata/small.yaml", "--set=grafanaURL=https://grafana.example", `--set-json=consoleURLs=["https://console.example/{node}"]`)

@@ -106,7 +106,7 @@ func TestMessagesArrive(t *testing.T) {
 
 	t.Run("a critical alert", func(t *testing.T) { //nolint:paralleltest // one after the other reads the inbox
 		postAlerts(t, url, start, time.Time{}, exampleAlert(t, "EvictrailGuestsLostWidespread", "critical", nil))
-		slack := readSlack(t, receive(t, inbox, "slack"))
+		slack := readSlack(t, receiveMessage(t, inbox, "slack"))
 		require.Equal(t, "CRITICAL prod: The platform shut down or lost 3 VMs within 15 minutes", slack.Title)
 		require.Equal(t, "danger", slack.Color)
 		require.Contains(t, slack.Text, "In the last 15 minutes 3 VMs ended without their owners' will")
@@ -121,7 +121,7 @@ func TestMessagesArrive(t *testing.T) {
 		var hook struct {
 			Alerts []struct{ Annotations map[string]string }
 		}
-		require.NoError(t, json.Unmarshal(receive(t, inbox, "hook"), &hook))
+		require.NoError(t, json.Unmarshal(receiveMessage(t, inbox, "hook"), &hook))
 		require.Equal(t, "https://evictrail.example/?cluster=prod", hook.Alerts[0].Annotations["page_url"], "a webhook is sent annotations as they are")
 	})
 
@@ -130,18 +130,18 @@ func TestMessagesArrive(t *testing.T) {
 		two := exampleAlert(t, "EvictrailEvacuationStuck", "warning", map[string]string{"vmi": "db-2"})
 		two.Annotations["summary"] += " & <!channel>"
 		postAlerts(t, url, start, time.Time{}, one, two)
-		slack := readSlack(t, receive(t, inbox, "slack"))
+		slack := readSlack(t, receiveMessage(t, inbox, "slack"))
 		require.Equal(t, "WARNING prod: 2 alerts EvictrailEvacuationStuck", slack.Title)
 		require.Equal(t, "warning", slack.Color)
 		require.Contains(t, slack.Text, "*Evacuation of shop/db-1 has failed 3 times* <https://evictrail.example/vms/shop/db-1?cluster=prod&from="+from+"|Page>\nKubeVirt has tried")
 		require.Contains(t, slack.Text, "*Evacuation of shop/db-2 has failed 3 times &amp; &lt;!channel&gt;* <https://evictrail.example/vms/shop/db-2?")
-		teams := readSlack(t, receive(t, inbox, "teams")).Text
+		teams := readSlack(t, receiveMessage(t, inbox, "teams")).Text
 		require.Contains(t, teams, "**Evacuation of shop/db-1 has failed 3 times**\n\nKubeVirt has tried 3 times")
 		require.Contains(t, teams, "[Page](https://evictrail.example/vms/shop/db-1?cluster=prod&from="+from+") [Dashboard](https://grafana.example/d/evictrail-vm?var-cluster=prod&var-node=worker-12&")
 
 		end := start.Add(20 * time.Minute)
 		postAlerts(t, url, start, end, one, two)
-		slack = readSlack(t, receive(t, inbox, "slack"))
+		slack = readSlack(t, receiveMessage(t, inbox, "slack"))
 		require.Equal(t, "RESOLVED prod: 2 alerts EvictrailEvacuationStuck", slack.Title)
 		require.Equal(t, "good", slack.Color)
 		require.Equal(t, "https://evictrail.example/vms/shop/db-1?cluster=prod&from="+from+"&to="+end.Add(10*time.Minute).Format(time.RFC3339), slack.buttons()["Page"])
@@ -153,15 +153,15 @@ func TestMessagesArrive(t *testing.T) {
 		delete(bare.Annotations, "page_url")
 		delete(bare.Annotations, "dashboard_url")
 		postAlerts(t, url, start, time.Time{}, bare)
-		buttons := readSlack(t, receive(t, inbox, "slack")).buttons()
+		buttons := readSlack(t, receiveMessage(t, inbox, "slack")).buttons()
 		require.Equal(t, "https://alertmanager.example/#/alerts?receiver=evictrail-chat", buttons["Page"], "a button leads somewhere")
 		require.Equal(t, buttons["Page"], buttons["Dashboard"])
-		require.NotContains(t, readSlack(t, receive(t, inbox, "teams")).Text, "[Page]")
+		require.NotContains(t, readSlack(t, receiveMessage(t, inbox, "teams")).Text, "[Page]")
 	})
 
 	t.Run("a mail", func(t *testing.T) { //nolint:paralleltest // as above
 		postAlerts(t, url, start, time.Time{}, exampleAlert(t, "EvictrailVMChurnHigh", "info", nil))
-		subject, html := readMail(t, receive(t, inbox, "mail"))
+		subject, html := readMail(t, receiveMessage(t, inbox, "mail"))
 		require.Equal(t, "INFO prod: VM shop/db-1 was rebalanced 3 times in 24h", subject)
 		require.Contains(t, html, `<a href="https://evictrail.example/vms/shop/db-1?cluster=prod&amp;from=`+from+`">Page</a>`)
 		require.Contains(t, html, `/docs/runbooks/EvictrailVMChurnHigh.md">Runbook</a>`)
@@ -230,8 +230,8 @@ func postAlerts(t *testing.T, url string, start, end time.Time, all ...sentAlert
 	require.Equal(t, http.StatusOK, response.StatusCode, "%s", text)
 }
 
-// receive waits for the next message to a receiver.
-func receive(t *testing.T, inbox inboxes, to string) []byte {
+// receiveMessage waits for the next message to a receiver.
+func receiveMessage(t *testing.T, inbox inboxes, to string) []byte {
 	t.Helper()
 	select {
 	case text := <-inbox[to]:
@@ -242,7 +242,7 @@ func receive(t *testing.T, inbox inboxes, to string) []byte {
 	}
 }
 
-// startAlertmanager starts an Alertmanager with the example, whose receivers are in this process and are told at once. It ends with t.
+// startAlertmanager starts an Alertmanager with the example, whose receivers are in this process and that waits for nothing. It ends with t.
 func startAlertmanager(t *testing.T, inbox inboxes) (url string) {
 	t.Helper()
 	program, _ := findAlertmanager(t)
