@@ -62,6 +62,7 @@ test: postgres ## Run the tests of the product in some minutes, properties on so
 check: postgres ## Run all that CI runs: every test, also with a browser, Prometheus and a Kubernetes API server, lint and verify (half an hour; it installs what is missing)
 	$(GO) test $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./...
 	hack/ensure-promtool.sh
+	hack/ensure-alertmanager.sh
 	hack/ensure-pgbouncer.sh
 	hack/ensure-chromium.sh
 	hack/ensure-axe.sh

@@ -17,7 +17,7 @@ func TestRulesKeepTheHouseRules(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, alerts.Lint(alerts.Groups(alerts.DefaultOptions())))
 	require.NoError(t, alerts.Lint(alerts.Groups(alerts.Options{
-		Job: "other", Namespace: "ops", RunbookURL: "https://wiki.example/evictrail/", DashboardURL: "https://grafana.example/", EvacuationTarget: 95,
+		Job: "other", Namespace: "ops", RunbookURL: "https://wiki.example/evictrail/", DashboardURL: "https://grafana.example/", PublicURL: "https://evictrail.example/", EvacuationTarget: 95,
 	})))
 }
 
@@ -39,7 +39,10 @@ func TestLintRefuses(t *testing.T) {
 		{"a summary that is a sentence", func(w, _, _ *alerts.Rule) { w.Annotations["summary"] = "It is." }, "without a period"},
 		{"a description without a number", func(w, _, _ *alerts.Rule) { w.Annotations["description"] = "It is." }, "has no number"},
 		{"no page", func(w, _, _ *alerts.Rule) { w.Annotations["runbook_url"] = "https://wiki.example" }, "it has no page"},
-		{"no dashboard", func(w, _, _ *alerts.Rule) { w.Annotations["dashboard_url"] = "/d/other" }, "it points to no dashboard"},
+		{"no dashboard", func(w, _, _ *alerts.Rule) { w.Annotations["dashboard_url"] = "https://grafana.example/d/other" }, "it points to no dashboard"},
+		{"a path to a dashboard", func(w, _, _ *alerts.Rule) { w.Annotations["dashboard_url"] = "/d/evictrail-vm" }, "its dashboard has no address"},
+		{"a path to a page", func(w, _, _ *alerts.Rule) { w.Annotations["page_url"] = "/vms/a/b" }, "its page has no address"},
+		{"the page of another thing", func(w, _, _ *alerts.Rule) { w.Annotations["page_url"] = "https://evictrail.example/loops" }, "its page is not that of its VM"},
 		{"a dashboard that gets no VM", func(w, _, _ *alerts.Rule) {
 			w.Annotations["dashboard_url"] = strings.ReplaceAll(w.Annotations["dashboard_url"], "var-vmi=", "vmi=")
 		}, "its dashboard gets no vmi"},
@@ -53,7 +56,7 @@ func TestLintRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			groups := alerts.Groups(alerts.DefaultOptions())
+			groups := alerts.Groups(alerts.ChartOptions())
 			tt.spoil(findRule(t, groups, "EvictrailEvacuationStuck"), findRule(t, groups, alerts.EvictrailAbsent), &groups[0].Rules[0])
 			require.ErrorContains(t, alerts.Lint(groups), tt.says)
 		})
@@ -148,17 +151,29 @@ func TestRulesAreTheSameEachTime(t *testing.T) {
 func TestOptionsArriveInEveryAlert(t *testing.T) {
 	t.Parallel()
 	for _, g := range alerts.Groups(alerts.Options{
-		Job: `a"b`, Namespace: "ops", RunbookURL: "https://wiki.example/", DashboardURL: "https://grafana.example/g/",
+		Job: `a"b`, Namespace: "ops", RunbookURL: "https://wiki.example/", DashboardURL: "https://grafana.example/g/", PublicURL: "https://evictrail.example/",
 	})[1:] {
 		for _, r := range g.Rules {
 			require.Equal(t, "https://wiki.example/"+r.Alert+".md", r.Annotations["runbook_url"])
 			require.Regexp(t, `^https://grafana\.example/g/d/evictrail-`, r.Annotations["dashboard_url"])
+			require.Regexp(t, `^https://evictrail\.example(/|\{\{)`, r.Annotations["page_url"])
 			if namespace, ok := r.Labels["namespace"]; ok {
 				require.Equal(t, "ops", namespace)
 			}
 			if r.Alert == alerts.EvictrailAbsent {
 				require.Contains(t, r.Expr, `up{job="a\"b"}`)
 			}
+		}
+	}
+}
+
+// TestLinksNeedAnAddress: a path is dead in a message, so without an address there is no link.
+func TestLinksNeedAnAddress(t *testing.T) {
+	t.Parallel()
+	for _, g := range alerts.Groups(alerts.DefaultOptions())[1:] {
+		for _, r := range g.Rules {
+			require.NotContains(t, r.Annotations, "dashboard_url", r.Alert)
+			require.NotContains(t, r.Annotations, "page_url", r.Alert)
 		}
 	}
 }

@@ -48,6 +48,7 @@ var (
 	alertName    = regexp.MustCompile(`^Evictrail[A-Z][A-Za-z]+$`)
 	ruleDuration = regexp.MustCompile(`^([1-9][0-9]*[mh])?$`)
 	action       = regexp.MustCompile(`{{[^}]*}}`)
+	webAddress   = regexp.MustCompile(`^https?://`)
 	ofSeries     = regexp.MustCompile(`\$labels\.([a-z_]+)`)
 )
 
@@ -88,14 +89,32 @@ func (r Rule) lintTexts() []string {
 	require(strings.HasSuffix(description, "."), "its description must be sentences")
 	require(strings.HasSuffix(r.Annotations[annotationRunbook], "/"+r.Alert+".md"), "it has no page")
 
-	dashboard := r.Annotations[annotationDashboard]
-	require(strings.Contains(dashboard, "/d/evictrail-") && strings.HasSuffix(dashboard, "from=now-6h&to=now"), "it points to no dashboard")
-	for _, use := range ofSeries.FindAllStringSubmatch(summary+description, -1) {
-		if label := use[1]; slices.Contains([]string{metrics.LabelNode, metrics.LabelNamespace, metrics.LabelVMI}, label) {
-			require(hasVariable(dashboard, label), "its dashboard gets no %s", label)
+	namespaced := strings.Contains(summary+description, "$labels."+metrics.LabelNamespace+" ")
+	require((r.Labels[metrics.LabelNamespace] != "") != namespaced, "its namespace must be that of its VM or else evictrail's")
+	return append(wrong, r.lintLinks(summary+description)...)
+}
+
+// lintLinks returns what is wrong with the links to a dashboard and to a page, each where there is one.
+func (r Rule) lintLinks(texts string) []string {
+	var wrong []string
+	require := func(ok bool, format string, args ...any) {
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf(format, args...))
 		}
 	}
-	require((r.Labels[metrics.LabelNamespace] != "") != hasVariable(dashboard, metrics.LabelNamespace), "its namespace must be that of its VM or else evictrail's")
+	dashboard, withDashboard := r.Annotations[annotationDashboard]
+	page, withPage := r.Annotations[annotationPage]
+	require(!withDashboard || webAddress.MatchString(dashboard), "its dashboard has no address: a path leads nowhere in a message")
+	require(!withPage || webAddress.MatchString(page), "its page has no address: a path leads nowhere in a message")
+	require(!withDashboard || strings.Contains(dashboard, "/d/evictrail-") && strings.HasSuffix(dashboard, "from=now-6h&to=now"), "it points to no dashboard")
+	for _, use := range ofSeries.FindAllStringSubmatch(texts, -1) {
+		if label := use[1]; slices.Contains([]string{metrics.LabelNode, metrics.LabelNamespace, metrics.LabelVMI}, label) {
+			require(!withDashboard || hasVariable(dashboard, label), "its dashboard gets no %s", label)
+		}
+		if label := use[1]; label == metrics.LabelVMI {
+			require(!withPage || strings.Contains(page, "/vms/"+theVM), "its page is not that of its VM")
+		}
+	}
 	return wrong
 }
 

@@ -16,7 +16,8 @@ type Options struct {
 	Job          string // of the scrape: the value of label job of evictrail's own series
 	Namespace    string // in which evictrail runs: what alerts that are about no VM carry as their namespace
 	RunbookURL   string // what "/<alert>.md" follows
-	DashboardURL string // what "/d/<dashboard>" follows; empty makes paths, for which a reader adds Grafana's address
+	DashboardURL string // of Grafana, what "/d/<dashboard>" follows; empty: alerts link to no dashboard, as a path alone leads nowhere in a message
+	PublicURL    string // of evictrail's pages, what "/nodes/<node>" follows; empty: alerts link to no page
 
 	EvacuationTarget float64 // share of evacuations, in percent, that are to keep to their objective; from LowestTarget to HighestTarget
 }
@@ -30,6 +31,19 @@ func DefaultOptions() Options {
 
 		EvacuationTarget: 99,
 	}
+}
+
+// The addresses of ChartOptions.
+const (
+	ChartDashboardURL = "https://dashboards.invalid"
+	ChartPublicURL    = "https://pages.invalid"
+)
+
+// ChartOptions are those of the rules in the chart, which replaces the two addresses by those of its values, or removes the links.
+func ChartOptions() Options {
+	o := DefaultOptions()
+	o.DashboardURL, o.PublicURL = ChartDashboardURL, ChartPublicURL
+	return o
 }
 
 // Rule is one rule as Prometheus reads it: Record or Alert is set, never both. Durations are in Prometheus' spelling; an
@@ -58,7 +72,7 @@ func Groups(o Options) []Group {
 		component string
 		alerts    []alert
 	}{
-		{"loops", newLoopAlerts()},
+		{componentLoops, newLoopAlerts()},
 		{"evacuations", slices.Concat(newEvacuationAlerts(), newObjectiveAlerts(o))},
 		{"requests", newRequestAlerts()},
 		{"drains", newDrainAlerts()},
@@ -83,6 +97,9 @@ const (
 	labelComponent = "component" // the group's noun: whom the alert is for
 )
 
+// componentLoops are the alerts that have a list of their own among the pages.
+const componentLoops = "loops"
+
 // The severities. Critical wakes somebody: what cannot be brought back is lost, or will be soon. A warning is for the next
 // hour, an info for whoever looks.
 const (
@@ -91,12 +108,13 @@ const (
 	Info     = "info"
 )
 
-// The annotations of every alert.
+// The annotations of every alert. The last two are there where Options have the address.
 const (
 	annotationSummary     = "summary"
 	annotationDescription = "description"
 	annotationRunbook     = "runbook_url"
 	annotationDashboard   = "dashboard_url"
+	annotationPage        = "page_url"
 )
 
 // The dashboards to which alerts point.
@@ -129,15 +147,34 @@ func (a alert) buildRule(component string, o Options) Rule {
 	if !slices.Contains(a.of, metrics.LabelNamespace) {
 		labels[metrics.LabelNamespace] = o.Namespace
 	}
-	return Rule{
-		Alert: a.name, Expr: a.expr, For: a.wait, KeepFiringFor: a.keep, Labels: labels,
-		Annotations: map[string]string{
-			annotationSummary:     a.summary,
-			annotationDescription: a.description,
-			annotationRunbook:     fmt.Sprintf("%s/%s.md", strings.TrimRight(o.RunbookURL, "/"), a.name),
-			annotationDashboard:   a.buildDashboardURL(o),
-		},
+	annotations := map[string]string{
+		annotationSummary:     a.summary,
+		annotationDescription: a.description,
+		annotationRunbook:     fmt.Sprintf("%s/%s.md", strings.TrimRight(o.RunbookURL, "/"), a.name),
 	}
+	if o.DashboardURL != "" {
+		annotations[annotationDashboard] = a.buildDashboardURL(o)
+	}
+	if o.PublicURL != "" {
+		annotations[annotationPage] = strings.TrimRight(o.PublicURL, "/") + a.buildPagePath(component)
+	}
+	return Rule{Alert: a.name, Expr: a.expr, For: a.wait, KeepFiringFor: a.keep, Labels: labels, Annotations: annotations}
+}
+
+// buildPagePath leads to the page of the alert's VM, else of its node, else of its cluster. It has no time: a rule does not know when its
+// alert began. Alertmanager does, and deploy/alertmanager/evictrail.tmpl adds it.
+func (a alert) buildPagePath(component string) string {
+	path := "/"
+	if component == componentLoops {
+		path = "/loops"
+	}
+	switch {
+	case slices.Contains(a.of, metrics.LabelVMI):
+		path = "/vms/" + theVM
+	case slices.Contains(a.of, metrics.LabelNode):
+		path = "{{ with $labels." + metrics.LabelNode + " }}/nodes/{{ . }}{{ else }}" + path + "{{ end }}"
+	}
+	return path + fmt.Sprintf("{{ with or $labels.%[1]s $externalLabels.%[1]s }}?%[1]s={{ urlquery . }}{{ end }}", labelCluster)
 }
 
 // buildDashboardURL links to the alert's dashboard with its variables filled in, as far as the alert knows them.

@@ -15,8 +15,9 @@ import (
 // newCollectorDashboard is for who runs evictrail.
 func newCollectorDashboard() Dashboard {
 	return Dashboard{
-		UID: UIDCollector, Title: "Is the record complete, and is it fresh?",
+		UID: UIDCollector, Title: "evictrail / Recorder: is the record complete, and is it fresh?",
 		Short:       "The health of evictrail itself: from the watch to the database.",
+		refresh:     refreshOften,
 		variables:   newCommonVariables(),
 		annotations: newAnnotations(),
 		rows: []row{
@@ -57,7 +58,7 @@ func newPipelinePanel() cog.Builder[dashboard.Panel] {
 		computeP99(metrics.CommitLagSeconds),
 		computeP99(metrics.HTTPRequestDurationSeconds),
 	)
-	return newTablePanel("The way of a fact", "Five steps, in the order of the data. Rate per second: watches restarted, facts made, growth of the spool, facts stored, requests answered. "+
+	return newTablePanel("Pipeline: rate, errors and lag per stage", "Five steps, in the order of the data. Rate per second: watches restarted, facts made, growth of the spool, facts stored, requests answered. "+
 		"Errors per second. Lag: longest silence of a watch, time in the queue, age of the spool, p99 of commits and of answers. A lag is missing where nothing waits.").
 		Datasource(prometheusSource()).Unit(units.NoUnit).
 		WithTarget(rowsOf("A", rates)).WithTarget(rowsOf("B", errors)).WithTarget(rowsOf("C", lags)).
@@ -95,7 +96,7 @@ func colourColumn(unit string, t *dashboard.ThresholdsConfigBuilder) []dashboard
 }
 
 func newLatenessPanel() cog.Builder[dashboard.Panel] {
-	b := newLinesPanel("Share of facts that take over 5 s to commit", "Over 5 minutes, 30 minutes, 1 hour and 6 hours, as the alert on the freshness budget has it. The budget is one in a thousand.", units.PercentUnit)
+	b := newLinesPanel("Facts committed late (over 5 s)", "Over 5 minutes, 30 minutes, 1 hour and 6 hours, as the alert on the freshness budget has it. The budget is one in a thousand.", units.PercentUnit)
 	for i, window := range []string{"5m", "30m", "1h", "6h"} {
 		b = b.WithTarget(queryRange(string(rune('A'+i)), recordLateRatioPrefix+window, window))
 	}
@@ -105,7 +106,7 @@ func newLatenessPanel() cog.Builder[dashboard.Panel] {
 }
 
 func newSpoolPanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("What the spool holds", "Facts on disk that the database has not confirmed, for each replica, and the capacity.", units.BytesIEC).
+	return newLinesPanel("Spool size", "Facts on disk that the database has not confirmed, for each replica, and the capacity.", units.BytesIEC).
 		WithTarget(queryRange("A", maxBy(metrics.SpoolBytes, labelInstance), "{{"+labelInstance+"}}")).
 		WithTarget(queryRange("B", "min("+metrics.SpoolCapacityBytes+")", "capacity")).
 		Span(8).Height(9)
@@ -114,7 +115,7 @@ func newSpoolPanel() cog.Builder[dashboard.Panel] {
 func newSpoolLeftPanel() cog.Builder[dashboard.Panel] {
 	grows := "(max by (" + labelInstance + ") (deriv(" + metrics.SpoolBytes + "[30m])) > 0)"
 	free := maxBy(metrics.SpoolCapacityBytes+" - "+metrics.SpoolBytes, labelInstance)
-	return newNumbersPanel("Until the spool is full", "How long the fullest spool lasts at the growth of the last 30 minutes, and how full it is. No time while none grows.").
+	return newNumbersPanel("Spool runway", "How long the fullest spool lasts at the growth of the last 30 minutes, and how full it is. No time while none grows.").
 		WithTarget(queryInstant("A", "min("+free+" / "+grows+")", "Time left")).
 		WithTarget(queryInstant("B", "max("+metrics.SpoolBytes+" / "+metrics.SpoolCapacityBytes+")", "Full")).
 		OverrideByQuery("A", styleNumber(units.Seconds, 0, newThresholds(colourBad, step{4 * 3600, colourBlocked}, step{24 * 3600, colourCalm}))).
@@ -123,7 +124,7 @@ func newSpoolLeftPanel() cog.Builder[dashboard.Panel] {
 }
 
 func newLeadersPanel() cog.Builder[dashboard.Panel] {
-	return statetimeline.NewPanelBuilder().Title("Which replica derives").
+	return statetimeline.NewPanelBuilder().Title("Leader").
 		Description("A lane for each replica, green while it holds the lease. One should be green at any time; the others only record.").
 		Datasource(prometheusSource()).Unit(units.NoUnit).
 		WithTarget(queryRange("A", maxBy(metrics.Leader, labelInstance), "{{"+labelInstance+"}}")).
@@ -137,13 +138,13 @@ func newLeadersPanel() cog.Builder[dashboard.Panel] {
 }
 
 func newStoreLatencyPanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("Time of a call of the database", "99th percentile of each operation of the store.", units.Seconds).
+	return newLinesPanel("Database latency", "99th percentile of each operation of the store.", units.Seconds).
 		WithTarget(queryRange("A", computeP99(metrics.StoreWriteDurationSeconds, metrics.LabelOp), "{{"+metrics.LabelOp+"}}")).
 		Span(8).Height(8)
 }
 
 func newStoreErrorsPanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("Failed calls and connections of the database", "Failed calls per second by operation and class of SQLSTATE (retry 40: "+
+	return newLinesPanel("Database errors and connections", "Failed calls per second by operation and class of SQLSTATE (retry 40: "+
 		"repeated transactions, as after a deadlock), and connections in use.", units.Short).
 		WithTarget(queryRange("A", sumBy(rateOf(metrics.StoreErrorsTotal), metrics.LabelOp, metrics.LabelSQLStateClass), "{{"+metrics.LabelOp+"}} {{"+metrics.LabelSQLStateClass+"}} /s")).
 		WithTarget(queryRange("B", sumBy(metrics.StorePoolConnections, metrics.LabelState), "connections {{"+metrics.LabelState+"}}")).
@@ -152,14 +153,14 @@ func newStoreErrorsPanel() cog.Builder[dashboard.Panel] {
 }
 
 func newLossesPanel() cog.Builder[dashboard.Panel] {
-	return newBarsPanel("What was lost, by cause", "Facts that are in no record, by cause. Anything here is a hole.").
+	return newBarsPanel("Lost facts by cause", "Facts that are in no record, by cause. Anything here is a hole.").
 		WithTarget(queryRange("A", sumBy(increaseOf(metrics.EventsLostTotal), metrics.LabelKind, metrics.LabelCause)+" > 0", "{{"+metrics.LabelKind+"}}: {{"+metrics.LabelCause+"}}")).
 		WithTarget(queryRange("B", sumBy(increaseOf(metrics.WatchRelistUnrecoverableTotal), metrics.LabelKind)+" > 0", "{{"+metrics.LabelKind+"}}: not rebuilt after a list")).
 		ColorScheme(newFixedColour(colourBad)).Span(12).Height(7)
 }
 
 func newAuditEventsPanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("Audit events, by what became of them", "Audit events read per second, and how long ago the last came. "+
+	return newLinesPanel("Audit events by result", "Audit events read per second, and how long ago the last came. "+
 		"While none come though some are expected, requests and requesters are missing.", units.OpsPerSecond).
 		WithTarget(queryRange("A", sumBy(rateOf(metrics.AuditEventsTotal), metrics.LabelResult), "{{"+metrics.LabelResult+"}}")).
 		WithTarget(queryRange("B", "time() - (max("+metrics.AuditLastEventTimestamp+") > 0)", "since the last")).
@@ -168,7 +169,7 @@ func newAuditEventsPanel() cog.Builder[dashboard.Panel] {
 }
 
 func newUpkeepPanel() cog.Builder[dashboard.Panel] {
-	return newNumbersPanel("Schema, partitions, series", "How far ahead partitions are made and how many rows found none, whether the schema is the binary's, and how often a series was left out for the "+
+	return newNumbersPanel("Schema, partitions and series", "How far ahead partitions are made and how many rows found none, whether the schema is the binary's, and how often a series was left out for the "+
 		"cap: each replica counts at each reading, every 10 s.").
 		WithTarget(queryInstant("A", "min("+metrics.PartitionAheadSeconds+")", "Partitions ahead")).
 		WithTarget(queryInstant("B", maxBy(metrics.DefaultPartitionRows), "Rows without a partition")).
@@ -182,7 +183,7 @@ func newUpkeepPanel() cog.Builder[dashboard.Panel] {
 }
 
 func newSkewPanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("Difference of clocks", "How far the clocks of the API server and of Postgres are from ours. Over 2 s it is uncertain who moved first.", units.Seconds).
+	return newLinesPanel("Clock skew", "How far the clocks of the API server and of Postgres are from ours. Over 2 s it is uncertain who moved first.", units.Seconds).
 		WithTarget(queryRange("A", maxBy("abs("+metrics.ClockSkewSeconds+")", metrics.LabelPeer), "{{"+metrics.LabelPeer+"}}")).
 		Thresholds(newThresholds(colourGood, step{2, colourBad})).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).

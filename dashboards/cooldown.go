@@ -14,7 +14,7 @@ import (
 // newCooldownsDashboard is for who tunes the descheduler.
 func newCooldownsDashboard() Dashboard {
 	return Dashboard{
-		UID: UIDCooldown, Title: "Are VMs left alone long enough between moves?",
+		UID: UIDCooldown, Title: "evictrail / Cooldowns: are VMs left alone long enough between moves?",
 		Short: "Cooldowns of the descheduler, VMs that bounce, and what was held back.",
 		variables: append(newCommonVariables(),
 			newMultiVariable(varNode, "Node", nodesSQL), newMultiVariable(varNamespace, "Namespace", namespacesSQL)),
@@ -67,7 +67,7 @@ ORDER BY at, most.vm
 LIMIT 20000`
 
 func newCooldownHistoryPanel() cog.Builder[dashboard.Panel] {
-	return statushistory.NewPanelBuilder().Title("Cooldowns of the thirty VMs that were moved most").
+	return statushistory.NewPanelBuilder().Title("Cooldowns of the 30 most moved VMs").
 		Description("A line for each VM: the length of its cooldown, empty where the descheduler may evict it. Lines that grow darker are VMs that do not find their place; the darkest are at the cap of six hours.").
 		Datasource(postgresSource()).Unit(units.Seconds).MaxDataPoints(120).
 		WithTarget(newPostgresQuery("A", formatSeries, cooldownHistorySQL)).
@@ -79,20 +79,20 @@ func newCooldownHistoryPanel() cog.Builder[dashboard.Panel] {
 }
 
 func newCooldownsPerEpisodePanel() cog.Builder[dashboard.Panel] {
-	return newGaugesPanel("Cooldowns, one for each time that one began", "Cooldowns that began in the time range, by length. Each counts once, however often the descheduler asked.", units.Short).
+	return newGaugesPanel("Cooldown lengths, per cooldown", "Cooldowns that began in the time range, by length. Each counts once, however often the descheduler asked.", units.Short).
 		WithTarget(bucketsOf("A", sumBy(overRange(metrics.EffectiveCooldownSeconds+"_bucket"), labelLe)).Instant()).
 		ColorScheme(newFixedColour(colourCooling)).Span(8).Height(8)
 }
 
 func newCooldownsPerEvaluationPanel() cog.Builder[dashboard.Panel] {
-	return newGaugesPanel("Cooldowns, one for each question of the descheduler", "The descheduler's own histogram. It counts each look at a VM, so one long cooldown counts in every cycle: "+
+	return newGaugesPanel("Cooldown lengths, per evaluation by the descheduler", "The descheduler's own histogram. It counts each look at a VM, so one long cooldown counts in every cycle: "+
 		"not a number of cooldowns.", units.Short).
 		WithTarget(bucketsOf("A", sumBy(overRange(metrics.DeschedulerCooldownSeconds+"_bucket"), labelLe)).Instant()).
 		ColorScheme(newFixedColour(colourDescheduler)).Span(8).Height(8)
 }
 
 func newCoolingSharePanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("Share of a node's VMs that cool down", "Where most VMs of a node cool down, the descheduler has none left to move.", units.PercentUnit).
+	return newLinesPanel("VMs in cooldown, share per node", "Where most VMs of a node cool down, the descheduler has none left to move.", units.PercentUnit).
 		Max(1).WithTarget(queryRange("A", selectSeries(recordCoolingRatio, onNodes), "{{"+metrics.LabelNode+"}}")).
 		Thresholds(newThresholds(colourGood, step{0.5, colourBlocked})).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).
@@ -175,7 +175,7 @@ ORDER BY returns DESC, moves DESC, namespace, vmi
 LIMIT 50`
 
 func newPingPongPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("VMs that were moved more than once, and their path", "Where each VM went. A return is a move back to a node that it was on less than six hours before: the balancer undoes its own work. "+
+	return newTablePanel("Paths of VMs moved more than once", "Where each VM went. A return is a move back to a node that it was on less than six hours before: the balancer undoes its own work. "+
 		foundBySample+" Those that stayed shortest are found so, too.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, pingPongSQL)).OverrideByName("between_moves", setColumnUnit(units.Seconds)).OverrideByName("path", wrapColumn(480)).
 		Height(8)
@@ -227,7 +227,7 @@ ORDER BY inputs ? 'finding' DESC, decided_at DESC
 LIMIT 200`
 
 func newDecisionsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Decisions, and what the true history would give", "Each cooldown or backoff that began or was met: "+
+	return newTablePanel("Cooldown decisions against the true history", "Each cooldown or backoff that began or was met: "+
 		"by what the descheduler's process remembers (effective), and by the true history (by_true_history). Where they differ, the finding says why; those first. "+
 		"Observed ones are counters of the descheduler, which name no VM: candidates are shown.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, decisionsSQL)).
@@ -254,13 +254,13 @@ ORDER BY 1, 2
 LIMIT 5000`
 
 func newHeldBackPanel() cog.Builder[dashboard.Panel] {
-	return newBarsPanel("What was held back, by reason", "In each 10 minutes (hours over long ranges), what met a cooldown or a running migration: "+
+	return newBarsPanel("Blocked evictions by reason", "In each 10 minutes (hours over long ranges), what met a cooldown or a running migration: "+
 		"distinct VMs where known (derived), else rises of the descheduler's counters (observed).").
 		Datasource(postgresSource()).WithTarget(newPostgresQuery("A", formatSeries, heldBackSQL)).Interval("10m").MaxDataPoints(mostBars).Span(12).Height(8)
 }
 
 func newBlocksRatePanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("How often the descheduler is held back", "Blocks per second by reason and node, by the descheduler's own count where it is scraped. "+
+	return newLinesPanel("Block rate of the descheduler", "Blocks per second by reason and node, by the descheduler's own count where it is scraped. "+
 		"The rate follows how often it looks, not how many VMs would move.", units.OpsPerSecond).
 		WithTarget(queryRange("A", "sum by ("+metrics.LabelReason+", "+metrics.LabelNode+") ("+selectSeries(recordBlocksRate, onNodes)+")", "{{"+metrics.LabelReason+"}} {{"+metrics.LabelNode+"}}")).
 		WithTransformation(dashboard.DataTransformerConfig{Id: "renameByRegex", Options: map[string]any{

@@ -1,8 +1,10 @@
 package dashboards
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
@@ -17,6 +19,7 @@ const (
 	UIDCooldown   = "evictrail-cooldown"
 	UIDVM         = "evictrail-vm"
 	UIDCollector  = "evictrail-collector"
+	UIDFleet      = "evictrail-fleet"
 )
 
 // Tag is on every dashboard: it finds them in Grafana, and the links between them.
@@ -25,8 +28,11 @@ const Tag = "evictrail"
 // Dashboard is one dashboard. Its name is its UID, and the name of its file without the ending.
 type Dashboard struct {
 	UID   string
-	Title string // the question that it answers
+	Title string // the product, what it is about, and the question that it answers
 	Short string // for whom and when, in half a sentence
+
+	refresh string // how often it is loaded again; empty: refreshSeldom
+	pages   string // address of evictrail's pages, to which tables link; empty: they do not
 
 	rows        []row
 	variables   []cog.Builder[dashboard.VariableModel]
@@ -42,7 +48,13 @@ type row struct {
 
 // All returns the dashboards in the order in which one reads them.
 func All() []Dashboard {
-	return []Dashboard{newOverviewDashboard(), newLoopDashboard(), newDrainsDashboard(), newMigrationsDashboard(), newCooldownsDashboard(), newVMDashboard(), newCollectorDashboard()}
+	return []Dashboard{newOverviewDashboard(), newLoopDashboard(), newDrainsDashboard(), newMigrationsDashboard(), newCooldownsDashboard(), newVMDashboard(), newCollectorDashboard(), newFleetDashboard()}
+}
+
+// LinkPages returns the dashboard with links from its tables to evictrail's pages, whose address is given.
+func (d Dashboard) LinkPages(publicURL string) Dashboard {
+	d.pages = strings.TrimRight(publicURL, "/")
+	return d
 }
 
 // idsPerRow is the distance of the panel IDs of two rows: a panel added to one does not change those of the next, and so not
@@ -53,7 +65,7 @@ const idsPerRow = 100
 func (d Dashboard) Build() (dashboard.Dashboard, error) {
 	b := dashboard.NewDashboardBuilder(d.Title).
 		Uid(d.UID).Description(d.Short).Tags([]string{Tag}).
-		Time("now-6h", "now").Refresh("30s").Timezone("browser").
+		Time("now-6h", "now").Refresh(cmp.Or(d.refresh, refreshSeldom)).Timezone("utc").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		Variables(d.variables).Annotations(d.annotations).
 		Link(dashboard.NewDashboardLinkBuilder("evictrail").Type(dashboard.DashboardLinkTypeDashboards).
@@ -78,8 +90,17 @@ func (d Dashboard) Build() (dashboard.Dashboard, error) {
 	}
 	numberPanels(built.Panels)
 	showControls(built)
+	if d.pages != "" {
+		linkPages(built, d.pages)
+	}
 	return built, nil
 }
+
+// How often a dashboard that stays open is loaded again.
+const (
+	refreshSeldom = "1m"  // SQL over hours, from each screen on which the dashboard is open
+	refreshOften  = "30s" // what Prometheus answers costs little
+)
 
 // showControls keeps links and switches of annotations in sight: the SDK puts them into a menu.
 func showControls(d dashboard.Dashboard) {

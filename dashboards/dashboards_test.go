@@ -76,16 +76,17 @@ func TestUIDsStay(t *testing.T) {
 	var uids []string
 	for _, d := range All() {
 		uids = append(uids, d.UID)
-		require.True(t, strings.HasSuffix(d.Title, "?"), "the title of %s is its question", d.UID)
+		require.Regexp(t, `^evictrail / [A-Z]\w+: .+\?$`, d.Title, "%s: found by the product, by a noun and by its question", d.UID)
 		require.NotEmpty(t, d.Short)
 		all, _ := panelsOf(t, d)
 		require.Equal(t, d.UID, all["uid"])
 		require.Equal(t, []any{Tag}, all["tags"])
 		require.Equal(t, map[string]any{"from": "now-6h", "to": "now"}, all["time"])
-		require.Equal(t, "30s", all["refresh"])
+		require.Equal(t, "utc", all["timezone"], "as pages and the command line have it")
+		require.Equal(t, map[bool]string{true: "30s", false: "1m"}[d.UID == UIDCollector], all["refresh"], "SQL over hours costs more than Prometheus")
 	}
 	require.Equal(t, []string{
-		"evictrail-overview", "evictrail-loop", "evictrail-drain", "evictrail-migrations", "evictrail-cooldown", "evictrail-vm", "evictrail-collector",
+		"evictrail-overview", "evictrail-loop", "evictrail-drain", "evictrail-migrations", "evictrail-cooldown", "evictrail-vm", "evictrail-collector", "evictrail-fleet",
 	}, uids, "alerts and bookmarks lead there")
 }
 
@@ -229,11 +230,45 @@ func TestLinksLeadToDashboardsThatTakeThem(t *testing.T) {
 					require.Contains(t, takes[d.UID], name[1], "%v: %s", p["title"], url)
 				}
 			}
-			if p["type"] == "table" {
+			if p["type"] == "table" && d.UID != UIDFleet {
 				require.Contains(t, strings.Join(urlsIn(p), " "), "/d/"+UIDVM+"?", "%v: each VM leads to its story", p["title"])
 			}
 		}
 	}
+}
+
+// TestTablesLinkToPages: with the address of the pages, and only then, every column that leads to a dashboard leads to a page, too.
+func TestTablesLinkToPages(t *testing.T) {
+	t.Parallel()
+	const address = "https://evictrail.example"
+	pages := 0
+	for _, d := range All() {
+		_, without := panelsOf(t, d)
+		_, with := panelsOf(t, d.LinkPages(address+"/"))
+		for i, p := range with {
+			require.NotContains(t, strings.Join(urlsIn(without[i]), " "), address, "%v", p["title"])
+			overrides, _ := findPath(p, "fieldConfig", "overrides").([]any)
+			for _, o := range overrides {
+				links := strings.Join(urlsIn(o), " ")
+				if p["type"] != "table" || links == "" {
+					continue
+				}
+				want := map[any]string{"vmi": "/vms/", "node": "/nodes/", "kind": "/loops/", "cluster": "/?cluster="}[findPath(o, "matcher", "options")]
+				require.NotEmpty(t, want, "%s: a column that leads to no page", p["title"])
+				require.Contains(t, links, address+want, p["title"])
+				require.Contains(t, links, "cluster=", p["title"])
+				pages++
+			}
+		}
+	}
+	require.Greater(t, pages, 40)
+}
+
+// TestPrometheusIsAskedOfTheCluster: a Prometheus of a fleet has series of all clusters.
+func TestPrometheusIsAskedOfTheCluster(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `sum by (a) (evictrail_x{cluster=~"$cluster|", node="n"}) / max(evictrail:y:z{cluster=~"$cluster|"}) + count(ALERTS{cluster=~"$cluster|", alertname=~"Evictrail.+"})`,
+		filterCluster(`sum by (a) (evictrail_x{node="n"}) / max(evictrail:y:z) + count(ALERTS{alertname=~"Evictrail.+"})`))
 }
 
 // urlsIn returns the addresses of all links of a panel.
@@ -271,7 +306,7 @@ func TestQueriesOfPostgresAreBounded(t *testing.T) {
 		if q.Panel != varCluster && !strings.Contains(q.Text, "cooldowns_now") {
 			require.Regexp(t, `\$__time(Filter|From|To)\(`, q.Text, "%s: the time range", q.Name())
 		}
-		if q.Panel != varCluster {
+		if q.Panel != varCluster && q.Dashboard != UIDFleet {
 			require.Contains(t, q.Text, ofCluster, "%s: one cluster", q.Name())
 		}
 	}
@@ -307,7 +342,8 @@ func TestVariablesOfQueriesExist(t *testing.T) {
 				require.NotNil(t, v.Datasource)
 			}
 		}
-		require.Subset(t, has[d.UID], []string{varPrometheus, varPostgres, varCluster})
+		require.Subset(t, has[d.UID], []string{varPrometheus, varPostgres})
+		require.Equal(t, d.UID != UIDFleet, slices.Contains(has[d.UID], varCluster), d.UID)
 	}
 	queries, err := Queries()
 	require.NoError(t, err)

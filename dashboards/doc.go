@@ -1,4 +1,4 @@
-// Package dashboards makes the seven Grafana dashboards of evictrail. In goes nothing, out come dashboards as JSON, as
+// Package dashboards makes the eight Grafana dashboards of evictrail. In goes at most the address of the pages (LinkPages), out come dashboards as JSON, as
 // ConfigMaps for Grafana's sidecar, as resources of the Grafana operator, and the table of docs/dashboards.md. It asks
 // nobody and runs nothing: panels hold queries, which Grafana sends to Prometheus and to Postgres.
 //

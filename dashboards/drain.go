@@ -12,7 +12,7 @@ import (
 // newDrainsDashboard is for who waits for a node to become empty.
 func newDrainsDashboard() Dashboard {
 	return Dashboard{
-		UID: UIDDrain, Title: "Why is this node not empty yet?",
+		UID: UIDDrain, Title: "evictrail / Drains: why is this node not empty yet?",
 		Short:       "Drains and maintenance: what is left on a node, and what each VM waits for.",
 		variables:   append(newCommonVariables(), newMultiVariable(varNode, "Node", nodesSQL)),
 		annotations: newAnnotations(),
@@ -30,7 +30,7 @@ func newDrainsDashboard() Dashboard {
 func newDrainVerdictPanel() cog.Builder[dashboard.Panel] {
 	remaining := "sum(" + maxBy(selectSeries(metrics.NodeDrainRemaining, onNodes), metrics.LabelNode, metrics.LabelBlocker) + ")"
 	perSecond := "(sum(" + selectSeries(recordMigrated, onNodes) + ") / 1800 > 0)"
-	return newNumbersPanel("What is left, and for how long", "Nodes being drained, VMs still on them, when the longest drain began, and when the last VM will be gone at the pace of the last 30 minutes. "+
+	return newNumbersPanel("Drain progress", "Nodes being drained, VMs still on them, when the longest drain began, and when the last VM will be gone at the pace of the last 30 minutes. "+
 		"No estimate while none leaves.").
 		WithTarget(queryInstant("A", orZero("sum("+maxBy(selectSeries(metrics.NodeDraining, onNodes), metrics.LabelNode)+")"), "Nodes being emptied")).
 		WithTarget(queryInstant("B", orZero(remaining), "VMs still there")).
@@ -131,7 +131,7 @@ ORDER BY node, array_position(ARRAY['not_migratable', 'external', 'pdb', 'opted_
 LIMIT 500`
 
 func newBlockersPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("What each VM waits for", "Each VM still on its node when the drain, or the time range, ends: "+
+	return newTablePanel("Blocked VMs and their blockers", "Each VM still on its node when the drain, or the time range, ends: "+
 		"what blocks it and why, since when, and what KubeVirt will do by itself (for open drains). Those that need a person first.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, blockersSQL)).
 		OverrideByName("waited", setColumnUnit(units.Seconds)).OverrideByName("overdue", setColumnUnit(units.Seconds)).OverrideByName("reason", wrapColumn(300)).OverrideByName("kubevirt_will", wrapColumn(240)).
@@ -149,7 +149,7 @@ func blockerPaints() []paint {
 }
 
 func newRemainingByBlockerPanel() cog.Builder[dashboard.Panel] {
-	return newGaugesPanel("VMs left, by what blocks them", "VMs left on nodes being drained, by what they wait for.", units.Short).
+	return newGaugesPanel("Remaining VMs by blocker", "VMs left on nodes being drained, by what they wait for.", units.Short).
 		WithTarget(queryInstant("A", "sum by ("+metrics.LabelBlocker+") ("+maxBy(selectSeries(metrics.NodeDrainRemaining, onNodes), metrics.LabelNode, metrics.LabelBlocker)+")", "{{"+metrics.LabelBlocker+"}}")).
 		ColorScheme(newFixedColour(colourBlocked)).Overrides(labelSeries("drain_blockers.blocker")).Span(6).Height(11)
 }
@@ -222,7 +222,7 @@ ORDER BY node, part, min(from_at) OVER (PARTITION BY lane), lane, from_at
 LIMIT 5000`
 
 func newDrainTimelinePanel() cog.Builder[dashboard.Panel] {
-	return newLanesPanel("Each drain, and each VM on its node", "A lane for each node from the first request to the end, with the number of VMs left; under it a lane for each VM until it is gone, with its attempts.",
+	return newLanesPanel("Drain timeline", "A lane for each node from the first request to the end, with the number of VMs left; under it a lane for each VM until it is gone, with its attempts.",
 		paint{"fails", colourBad}, paint{"migrates", colourGood}, paint{"aborted", colourBlocked}, paint{"^0 of", colourGood}, paint{" left", colourDrain}, paint{".", colourCalm}).
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, drainTimelineSQL)).Height(11)
 }

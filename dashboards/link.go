@@ -5,6 +5,7 @@ import (
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/table"
 )
 
 // Values that a link takes from the row that it is in.
@@ -12,6 +13,8 @@ const (
 	fieldNode      = "${__data.fields.node}"
 	fieldNamespace = "${__data.fields.namespace}"
 	fieldVMI       = "${__data.fields.vmi}"
+	fieldLoop      = "${__data.fields.loop_id}"
+	fieldCluster   = "${__data.fields.cluster}"
 )
 
 // linkTo leads to another dashboard with the data sources, the cluster and the time range kept. vars are pairs of a variable
@@ -21,11 +24,21 @@ func linkTo(title, uid string, vars ...string) *dashboard.DashboardLinkBuilder {
 }
 
 func urlOf(uid string, vars ...string) string {
-	parts := []string{"${" + varPrometheus + ":queryparam}", "${" + varPostgres + ":queryparam}", "${cluster:queryparam}"}
+	return urlOfCluster(uid, "${"+varCluster+":queryparam}", vars...)
+}
+
+// urlOfCluster is urlOf with the parameter that chooses a cluster.
+func urlOfCluster(uid, cluster string, vars ...string) string {
+	parts := []string{"${" + varPrometheus + ":queryparam}", "${" + varPostgres + ":queryparam}", cluster}
 	for i := 0; i+1 < len(vars); i += 2 {
 		parts = append(parts, "var-"+vars[i]+"="+vars[i+1])
 	}
 	return "/d/" + uid + "?" + strings.Join(append(parts, "${__url_time_range}"), "&")
+}
+
+// toCluster leads to a dashboard about the cluster of the row.
+func toCluster(title, uid string) *dashboard.DashboardLinkBuilder {
+	return dashboard.NewDashboardLinkBuilder(title).Type(dashboard.DashboardLinkTypeLink).Url(urlOfCluster(uid, "var-"+varCluster+"="+fieldCluster))
 }
 
 func toVM() *dashboard.DashboardLinkBuilder {
@@ -40,12 +53,14 @@ func toDrain() *dashboard.DashboardLinkBuilder {
 	return linkTo("The drain of this node", UIDDrain, "node", fieldNode)
 }
 
+// dataLink is a link of a column, as Grafana saves it.
+type dataLink struct {
+	Title string `json:"title"`
+	URL   string `json:"url"`
+}
+
 // linkColumn is the property of a column that leads elsewhere.
 func linkColumn(links ...*dashboard.DashboardLinkBuilder) dashboard.DynamicConfigValue {
-	type dataLink struct {
-		Title string `json:"title"`
-		URL   string `json:"url"`
-	}
 	var out []dataLink
 	for _, l := range links {
 		built, err := l.Build()
@@ -64,4 +79,42 @@ func dataLinks(links ...*dashboard.DashboardLinkBuilder) []cog.Builder[dashboard
 		out = append(out, l)
 	}
 	return out
+}
+
+// pageLinks are the links to evictrail's pages, by the column that has them. They are added behind the links to dashboards.
+var pageLinks = map[string]dataLink{
+	"vmi":     {"Page of this VM", "/vms/" + fieldNamespace + "/" + fieldVMI + pageQuery},
+	"node":    {"Page of this node", "/nodes/" + fieldNode + pageQuery},
+	"kind":    {"Page of this loop", "/loops/" + fieldLoop + "?cluster=${cluster:percentencode}"},
+	"cluster": {"Page of this cluster", "/?cluster=" + fieldCluster},
+}
+
+// pageQuery has the cluster and the time range, which pages read as RFC 3339.
+const pageQuery = "?cluster=${cluster:percentencode}&from=${__from:date}&to=${__to:date}"
+
+// linkPages adds links to the pages at that address to the columns of tables that lead to a dashboard.
+func linkPages(d dashboard.Dashboard, address string) {
+	eachPanel(d, func(_ string, p dashboard.Panel) {
+		if p.Type != "table" {
+			return
+		}
+		for _, o := range p.FieldConfig.Overrides {
+			column, byName := o.Matcher.Options.(*string)
+			if !byName {
+				continue
+			}
+			page, known := pageLinks[*column]
+			for i, property := range o.Properties {
+				if links, is := property.Value.([]dataLink); is && known {
+					o.Properties[i].Value = append(links[:len(links):len(links)], dataLink{page.Title, address + page.URL})
+				}
+			}
+		}
+	})
+}
+
+// linkLoop makes the column kind of a table lead to its loop. Column loop_id is there for the link alone.
+func linkLoop(t *table.PanelBuilder) *table.PanelBuilder {
+	return t.OverrideByName("kind", []dashboard.DynamicConfigValue{linkColumn(toLoop())}).
+		OverrideByName("loop_id", []dashboard.DynamicConfigValue{{Id: "custom.hidden", Value: true}})
 }

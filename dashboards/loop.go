@@ -12,7 +12,7 @@ import (
 // newLoopDashboard is where the alerts about loops lead: one node, one episode.
 func newLoopDashboard() Dashboard {
 	return Dashboard{
-		UID: UIDLoop, Title: "Which two controllers retry against each other on this node?",
+		UID: UIDLoop, Title: "evictrail / Loops: which two controllers retry against each other on this node?",
 		Short: "One node and what its evacuations and the descheduler do to each other.",
 		variables: append(newCommonVariables(),
 			newQueryVariable(varNode, "Node", nodesSQL), newMultiVariable(varIncident, "Incident", incidentChoiceSQL)),
@@ -23,7 +23,7 @@ func newLoopDashboard() Dashboard {
 			{question: "Does KubeVirt back off, and does it help?", panels: []cog.Builder[dashboard.Panel]{newRetryCadencePanel()}},
 			{question: "Who holds the descheduler's slots?", panels: []cog.Builder[dashboard.Panel]{newSlotHoldersPanel(), newSlotsInUsePanel()}},
 			{question: "Did moving VMs help the node?", panels: []cog.Builder[dashboard.Panel]{
-				newNodePressurePanel("Pressure and use of this node, before and after each eviction", onInstances("$node"))}},
+				newNodePressurePanel("Pressure and usage of this node", onInstances("$node"))}},
 			{question: "What can be done?", panels: []cog.Builder[dashboard.Panel]{newActionsPanel()}},
 		},
 	}
@@ -196,7 +196,7 @@ ORDER BY part, min(from_at) OVER (PARTITION BY lane), lane, from_at
 LIMIT 5000`
 
 func newTwoLanesPanel() cog.Builder[dashboard.Panel] {
-	return newLanesPanel("The stuck VM above, those moved in its place below",
+	return newLanesPanel("Timeline of the stuck VM and of those moved in its place",
 		"A: VMs of this node whose evacuation has failed, attempt by attempt. B: other VMs that the descheduler evicted from here, or tried to. C: "+
 			"VMs of this node with the annotation that the descheduler counts, against its limit for a node. D: whether the stuck VM has it. "+
 			"Red bars repeating in A while purple ones go on in B are a dual retry loop. D red: the descheduler lost track of the stuck VM; D not red: C shows the free slot that it uses.",
@@ -214,7 +214,9 @@ SELECT
   namespace,
   vmi,
   summary,
-  advice
+  advice,
+  node,
+  loop_id::text AS loop_id
 FROM evictrail_v1.loops
 WHERE ` + ofCluster + `
   AND ` + ofNode + `
@@ -224,7 +226,7 @@ ORDER BY opened_at DESC
 LIMIT 20`
 
 func newLoopSentencesPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("In a sentence, and what to do", "The chosen incidents. Indented lines of the advice can be pasted into a shell.").
+	return linkLoop(newTablePanel("Incidents and advice", "The chosen incidents. Indented lines of the advice can be pasted into a shell.")).
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, loopSentencesSQL)).
 		OverrideByName("summary", wrapColumn(520)).OverrideByName("advice", wrapColumn(620)).OverrideByName("kind", labelTexts("loops.kind", loopPaints()...)).OverrideByName("path", labelTexts("loops.path")).
 		Height(8)
@@ -273,7 +275,7 @@ ORDER BY p.at, p.event_id
 LIMIT 500`
 
 func newProofPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("The evidence, in the order of time", "What the chosen incidents rest on: the cluster's time, when evictrail saw it, the object and its version, who did it, and the fact in view events.").
+	return newTablePanel("Evidence", "What the chosen incidents rest on: the cluster's time, when evictrail saw it, the object and its version, who did it, and the fact in view events.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, proofSQL)).OverrideByName("what", wrapColumn(380)).Height(10)
 }
 
@@ -306,7 +308,7 @@ ORDER BY created_at
 LIMIT 60`
 
 func newRetryCadencePanel() cog.Builder[dashboard.Panel] {
-	return newBarChartPanel("Wait before each further attempt", "How long KubeVirt waited after each failure, beside its rule: 20 s, doubled with each failure that it remembers, at most 320 s, without end.",
+	return newBarChartPanel("Backoff before each attempt", "How long KubeVirt waited after each failure, beside its rule: 20 s, doubled with each failure that it remembers, at most 320 s, without end.",
 		units.Seconds, "attempt").WithTarget(newPostgresQuery("A", formatTable, retryCadenceSQL)).
 		OverrideByName("waited", []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": colourBlocked}}}).
 		OverrideByName("rule", []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": colourCalm}}}).
@@ -341,7 +343,7 @@ ORDER BY ` + ofNode + ` DESC, marked_at
 LIMIT 100`
 
 func newSlotHoldersPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Evictions that are not over at the end of the time range", "Each takes a slot of the descheduler, of its node and in total, whoever asked, until its annotation goes. This node first.").
+	return newTablePanel("Slot holders", "Each takes a slot of the descheduler, of its node and in total, whoever asked, until its annotation goes. This node first.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, slotHoldersSQL)).OverrideByName("age", setColumnUnit(units.Seconds)).OverrideByName("overdue", setColumnUnit(units.Seconds)).OverrideByName("who_frees_it", wrapColumn(320)).
 		Span(16).Height(8)
 }
@@ -350,7 +352,7 @@ func newSlotsInUsePanel() cog.Builder[dashboard.Panel] {
 	scoped := func(name, scope string, more ...string) string {
 		return maxBy(selectSeries(name, append([]string{matchLabel(metrics.LabelScope, scope)}, more...)...))
 	}
-	return newLinesPanel("Slots in use and their limits", "Slots in use on this node and in total, with their limits. At a limit the descheduler evicts no further VM.", units.Short).
+	return newLinesPanel("Slots in use and limits", "Slots in use on this node and in total, with their limits. At a limit the descheduler evicts no further VM.", units.Short).
 		WithTarget(queryRange("A", scoped(metrics.SlotsInUse, metrics.ScopeNode, matchLabel(metrics.LabelNode, "$node")), "this node")).
 		WithTarget(queryRange("B", scoped(metrics.SlotsLimit, metrics.ScopeNode), "limit of a node")).
 		WithTarget(queryRange("C", scoped(metrics.SlotsInUse, metrics.ScopeTotal), "in total")).
@@ -359,7 +361,7 @@ func newSlotsInUsePanel() cog.Builder[dashboard.Panel] {
 }
 
 func newActionsPanel() cog.Builder[dashboard.Panel] {
-	return text.NewPanelBuilder().Title("What to do on this node").
+	return text.NewPanelBuilder().Title("Actions for this node").
 		Description("Commands for this node. Those for one VM are in the advice above.").Mode(text.TextModeMarkdown).
 		Content("1. **Read on the spot** what evictrail knows of this node:\n\n" +
 			"   `evictrail loops --cluster \"${cluster}\" --node \"${node}\"` and `evictrail why-not node \"${node}\" --cluster \"${cluster}\"`\n\n" +

@@ -13,7 +13,7 @@ import (
 // newMigrationsDashboard is for who looks after live migration itself.
 func newMigrationsDashboard() Dashboard {
 	return Dashboard{
-		UID: UIDMigrations, Title: "Do migrations succeed, and where do they lose time?",
+		UID: UIDMigrations, Title: "evictrail / Migrations: do they succeed, and where do they lose time?",
 		Short: "Rate, failures and duration of live migrations, what waits, and what fails most.",
 		variables: append(newCommonVariables(),
 			newMultiVariable(varNode, "Node", nodesSQL), newMultiVariable(varNamespace, "Namespace", namespacesSQL)),
@@ -30,7 +30,7 @@ func newMigrationsDashboard() Dashboard {
 }
 
 func newMigrationRatePanel() cog.Builder[dashboard.Panel] {
-	return newBarsPanel("Migrations ended, by trigger", "Migrations that ended in each interval, by trigger.").
+	return newBarsPanel("Finished migrations by trigger", "Migrations that ended in each interval, by trigger.").
 		WithTarget(queryRange("A", sumBy(increaseOf(metrics.MigrationsTotal), metrics.LabelTrigger), "{{"+metrics.LabelTrigger+"}}")).
 		Overrides(labelSeries("migrations.trigger", triggerPaints()...)).Span(8).Height(8)
 }
@@ -48,7 +48,7 @@ func triggerPaints() []paint {
 }
 
 func newFailureSharePanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("Share of migrations that fail, by class", "Of the migrations that ended in the last hour, the share that failed, by where: "+
+	return newLinesPanel("Failure share by class", "Of the migrations that ended in the last hour, the share that failed, by where: "+
 		"no node for the target, before data moved, in the transfer, or after the guest had left.", units.PercentUnit).
 		Max(1).WithTarget(queryRange("A", "sum by ("+metrics.LabelClass+") ("+recordFailures1h+") / on () group_left () (sum("+recordFinished1h+") > 0)", "{{"+metrics.LabelClass+"}}")).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")).FillOpacity(40).
@@ -64,20 +64,20 @@ func failurePaints() []paint {
 }
 
 func newDurationHeatPanel() cog.Builder[dashboard.Panel] {
-	return newHeatmapPanel("How long migrations take", "From creation to end, waits included. Darker: more migrations took that long.", units.Seconds).
+	return newHeatmapPanel("Migration duration", "From creation to end, waits included. Darker: more migrations took that long.", units.Seconds).
 		WithTarget(bucketsOf("A", sumBy(increaseOf(metrics.MigrationDurationSeconds+"_bucket"), labelLe))).
 		Span(8).Height(8)
 }
 
 func newPendingByBlockerPanel() cog.Builder[dashboard.Panel] {
-	return newBarsPanel("Migrations that wait, by what they wait for", "Migrations without a target pod, by what holds them (a limit, a backoff, a quota, a backup, pods that end), and those whose target "+
+	return newBarsPanel("Waiting migrations by cause", "Migrations without a target pod, by what holds them (a limit, a backoff, a quota, a backup, pods that end), and those whose target "+
 		"pod is on a node that is not ready.").
 		WithTarget(queryRange("A", maxBy(metrics.MigrationsPending, metrics.LabelBlocker), "{{"+metrics.LabelBlocker+"}}")).
 		Overrides(labelSeries("migrations.wait_reason")).Span(8).Height(8)
 }
 
 func newPendingAgePanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("How long the oldest waits", "Age of the oldest waiting migration, by what it waits for. A line that climbs without end is a queue that does not move.", units.Seconds).
+	return newLinesPanel("Age of the oldest waiting migration", "Age of the oldest waiting migration, by what it waits for. A line that climbs without end is a queue that does not move.", units.Seconds).
 		WithTarget(queryRange("A", "time() - min by ("+metrics.LabelBlocker+") ("+metrics.MigrationPendingOldest+")", "{{"+metrics.LabelBlocker+"}}")).
 		Thresholds(newThresholds(colourGood, step{1800, colourBad})).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).
@@ -88,7 +88,7 @@ func newRunningAgainstLimitsPanel() cog.Builder[dashboard.Panel] {
 	limit := func(scope string) string {
 		return maxBy(selectSeries(metrics.MigrationLimit, matchLabel(metrics.LabelScope, scope)))
 	}
-	return newLinesPanel("Migrations that run, and KubeVirt's limits", "Running migrations in the cluster, and those leaving the busiest of the chosen nodes, with their limits.", units.Short).
+	return newLinesPanel("Running migrations and limits", "Running migrations in the cluster, and those leaving the busiest of the chosen nodes, with their limits.", units.Short).
 		WithTarget(queryRange("A", maxBy(metrics.MigrationsRunning), "in the cluster")).
 		WithTarget(queryRange("B", limit(metrics.ScopeCluster), "limit of the cluster")).
 		WithTarget(queryRange("C", maxBy(selectSeries(metrics.NodeMigrations, matchLabel(metrics.LabelDirection, metrics.DirectionOut), onNodes)), "out of the busiest node")).
@@ -128,7 +128,7 @@ ORDER BY class DESC, which
 LIMIT 40`
 
 func newPhaseWaterfallPanel() cog.Builder[dashboard.Panel] {
-	b := newBarChartPanel("Time in each phase, by how it ended", "Time in each phase, at the median and the 95th percentile, by outcome and failure class: "+
+	b := newBarChartPanel("Time per phase by outcome", "Time in each phase, at the median and the 95th percentile, by outcome and failure class: "+
 		"waits (no target pod yet), target starts, target prepares, handover, data moves. The last coloured part is where failures happen. "+estimates, units.Seconds, "migrations").
 		Stacking(common.StackingModeNormal).WithTarget(newPostgresQuery("A", formatTable, phaseWaterfallSQL)).Span(fullWidth).Height(10)
 	return b.Overrides(asSeries([]paint{
@@ -209,7 +209,7 @@ func newDataRatesPanel() cog.Builder[dashboard.Panel] {
 	by := []string{metrics.LabelNamespace, labelName}
 	transfer := maxBy(selectSeries(foreignTransferRate, chosen...), by...) + " or " + maxBy(selectSeries(foreignTransferRateOld, chosen...), by...)
 	vm := "{{" + metrics.LabelNamespace + "}}/{{" + labelName + "}}"
-	return newLinesPanel("Memory written against memory moved", "How fast each migrating guest writes memory, and how fast it is moved. If it writes faster, the migration does not end by itself. "+
+	return newLinesPanel("Dirty rate and transfer rate", "How fast each migrating guest writes memory, and how fast it is moved. If it writes faster, the migration does not end by itself. "+
 		"From KubeVirt.", units.BytesPerSecondIEC).
 		WithTarget(queryRange("A", maxBy(selectSeries(foreignDirtyRate, chosen...), by...), vm+" writes")).
 		WithTarget(queryRange("B", transfer, vm+" moves")).
@@ -217,7 +217,7 @@ func newDataRatesPanel() cog.Builder[dashboard.Panel] {
 }
 
 func newDataRemainingPanel() cog.Builder[dashboard.Panel] {
-	return newLinesPanel("Data that is left to move", "Data left for each migrating guest. A saw-tooth: the guest rewrites what was moved. From KubeVirt.", units.BytesIEC).
+	return newLinesPanel("Remaining data", "Data left for each migrating guest. A saw-tooth: the guest rewrites what was moved. From KubeVirt.", units.BytesIEC).
 		WithTarget(queryRange("A", maxBy(selectSeries(foreignDataRemaining, inNamespaces), metrics.LabelNamespace, labelName), "{{"+metrics.LabelNamespace+"}}/{{"+labelName+"}}")).
 		Span(12).Height(8)
 }

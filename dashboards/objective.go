@@ -13,7 +13,7 @@ func newObjectiveKeptPanel() cog.Builder[dashboard.Panel] {
 	decided := "(" + sumBy(overRange(metrics.EvacuationObjectiveTotal), metrics.LabelRequester) + " > 0)"
 	late := sumBy(overRange(selectSeries(metrics.EvacuationObjectiveTotal, matchLabel(metrics.LabelResult, metrics.ObjectiveMissed))), metrics.LabelRequester) + " / " + decided
 	target := "scalar(max(" + recordTarget + "))"
-	return newNumbersPanel("Evacuations in time, and how much of the budget is left", "Of the evacuations decided in the time range, by requester class: "+
+	return newNumbersPanel("Evacuation objective and error budget", "Of the evacuations decided in the time range, by requester class: "+
 		"the share within its objective (evictrail run --evacuation-objective), the target share (evictrail generate alerts --evacuation-target), and how much of the error budget is left; below 0 it is overspent.").
 		WithTarget(queryInstant("A", "1 - "+late, "{{"+metrics.LabelRequester+"}}: in time")).
 		WithTarget(queryInstant("B", "max("+recordTarget+")", "wanted")).
@@ -47,7 +47,7 @@ ORDER BY ended_at IS NOT NULL, took DESC
 LIMIT 200`
 
 func newLatePanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("VMs that left too late", "Evacuations that missed their objective: allowed time, time taken, and why the last attempt failed. Open ones first.").
+	return newTablePanel("Late evacuations", "Evacuations that missed their objective: allowed time, time taken, and why the last attempt failed. Open ones first.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, lateSQL)).OverrideByName("objective", setColumnUnit(units.Seconds)).OverrideByName("took", setColumnUnit(units.Seconds)).
 		OverrideByName("outcome", colourTexts(paint{"migrated", colourGood}, paint{".", colourBlocked})).Height(7)
 }

@@ -16,7 +16,7 @@ import (
 // newOverviewDashboard is where one begins: on the wall, or when an alert names no VM.
 func newOverviewDashboard() Dashboard {
 	return Dashboard{
-		UID: UIDOverview, Title: "Is anything moving VMs that should not?",
+		UID: UIDOverview, Title: "evictrail / Overview: is anything moving VMs that should not?",
 		Short: "The state of evictions and migrations in one look: begin here.",
 		variables: append(newCommonVariables(),
 			newMultiVariable(varNode, "Node", nodesSQL), newMultiVariable(varNamespace, "Namespace", namespacesSQL), newCauseVariable()),
@@ -27,7 +27,7 @@ func newOverviewDashboard() Dashboard {
 			{question: "Did moving help?", panels: []cog.Builder[dashboard.Panel]{newMovesThatHelpedPanel()}},
 			{question: "Which node is it?", panels: []cog.Builder[dashboard.Panel]{newNodeStatesPanel()}},
 			{question: "Do VMs go back and forth between nodes?", panels: []cog.Builder[dashboard.Panel]{newMoveGraphPanel()}},
-			{question: "Was it pressure that moved them?", panels: []cog.Builder[dashboard.Panel]{newNodePressurePanel("Pressure and use of nodes", onInstances("$node"))}},
+			{question: "Was it pressure that moved them?", panels: []cog.Builder[dashboard.Panel]{newNodePressurePanel("Pressure and usage of nodes", onInstances("$node"))}},
 			{question: "Which alerts fire, and what is not in the record?", panels: []cog.Builder[dashboard.Panel]{newFiringAlertsPanel(), newGapListPanel()}},
 		},
 	}
@@ -40,8 +40,8 @@ func newVerdictPanel() cog.Builder[dashboard.Panel] {
 		return maxBy(selectSeries(name, matchLabel(metrics.LabelScope, metrics.ScopeTotal)))
 	}
 	return newNumbersPanel("Verdict", "Six numbers, dark when all is well: "+
-		"firing retry loops, evacuations that fail and retry, how full the descheduler's slots are, how long the oldest migration waits, VMs at the longest cooldown, lag of the record (p99). "+
-		"No number at all: evictrail is not scraped.").
+		"firing retry loops, evacuations that fail and retry, how full the descheduler's slots are, how long the oldest migration waits, VMs at the longest cooldown, lag of the record (p99).").
+		NoValue("evictrail is not scraped").
 		WithTarget(queryInstant("A", orZero("count("+selectSeries(foreignAlerts, matchLabel(labelAlertName, "EvictrailDualRetryLoop"), matchLabel(labelSeverity, "warning"), matchLabel(labelAlertState, "firing"))+")"), "Loops that fire")).
 		WithTarget(queryInstant("B", "sum("+maxBy(metrics.NodeEvacuationsRetrying, metrics.LabelNode)+")", "Evacuations that fail")).
 		WithTarget(queryInstant("C", slots(metrics.SlotsInUse)+" / "+slots(metrics.SlotsLimit), "Slots of the descheduler in use")).
@@ -66,7 +66,8 @@ SELECT
   namespace,
   vmi,
   summary,
-  advice
+  advice,
+  loop_id::text AS loop_id
 FROM evictrail_v1.loops
 WHERE ` + ofCluster + `
   AND ` + ofNodes + `
@@ -77,7 +78,7 @@ ORDER BY closed_at IS NOT NULL, opened_at DESC
 LIMIT 50`
 
 func newIncidentSentencesPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("What goes on, in a sentence", "Each loop: what happens, and what to do. Open ones first.").
+	return linkLoop(newTablePanel("Loops and advice", "Each loop: what happens, and what to do. Open ones first.")).
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, incidentsSQL)).
 		OverrideByName("summary", wrapColumn(520)).OverrideByName("advice", wrapColumn(420)).
 		OverrideByName("kind", labelTexts("loops.kind", loopPaints()...)).
@@ -146,7 +147,7 @@ ORDER BY 1, 2
 LIMIT 10000`
 
 func newMovesByCausePanel() cog.Builder[dashboard.Panel] {
-	return newBarsPanel("Migrations begun, by cause", "Migrations begun in each 10 minutes (hours over long ranges), by who is behind them. Each attempt of an evacuation counts. "+estimates).
+	return newBarsPanel("Started migrations by cause", "Migrations begun in each 10 minutes (hours over long ranges), by who is behind them. Each attempt of an evacuation counts. "+estimates).
 		Datasource(postgresSource()).WithTarget(newPostgresQuery("A", formatSeries, movesByCauseSQL)).Overrides(asSeries(causePaints())).Interval("10m").MaxDataPoints(mostBars).
 		Span(12).Height(8)
 }
@@ -167,7 +168,7 @@ ORDER BY 1, 2
 LIMIT 10000`
 
 func newMovesThatHelpedPanel() cog.Builder[dashboard.Panel] {
-	return newBarsPanel("Moves that helped", "Moves made to relieve a node, in each 10 minutes (hours over long ranges), by result: "+
+	return newBarsPanel("Moves by benefit", "Moves made to relieve a node, in each 10 minutes (hours over long ranges), by result: "+
 		"the source is relieved (helped), is not or needed no relief (no_effect), or the target went over its threshold (harmed). Unknown where the load of nodes is not recorded: docs/node-load.md.").
 		Datasource(postgresSource()).WithTarget(newPostgresQuery("A", formatSeries, movesThatHelpedSQL)).Overrides(labelSeries("migrations.benefit", []paint{
 		{string(trail.Helped), colourGood}, {string(trail.NoEffect), colourBlocked}, {string(trail.Harmed), colourBad}, {string(trail.BenefitUnknown), colourUnknown},
@@ -262,7 +263,7 @@ ORDER BY migrations DESC, requester, stated_reason
 LIMIT 10`
 
 func newStatedReasonsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Who asked, and why", "The ten most frequent reasons given for migrations: who asked, what they said, how many VMs it moved, how often it failed. "+estimates).
+	return newTablePanel("Requesters and stated reasons", "The ten most frequent reasons given for migrations: who asked, what they said, how many VMs it moved, how often it failed. "+estimates).
 		Unit(units.Short).WithTarget(newPostgresQuery("A", formatTable, statedReasonsSQL)).
 		OverrideByName("cause", colourTexts(causePaints()...)).OverrideByName("stated_reason", wrapColumn(280)).
 		Span(12).Height(8)
@@ -357,7 +358,7 @@ ORDER BY worst_of_node DESC, node, from_at
 LIMIT 5000`
 
 func newNodeStatesPanel() cog.Builder[dashboard.Panel] {
-	return newLanesPanel("The worst that each node had", "A lane for each node: calm, balancing (the descheduler evicts), draining, retrying (an evacuation has failed), LOOP (a dual retry loop is open). "+
+	return newLanesPanel("Node states", "A lane for each node: calm, balancing (the descheduler evicts), draining, retrying (an evacuation has failed), LOOP (a dual retry loop is open). "+
 		"Worst node first. Click a state to investigate its node.",
 		paint{"^LOOP$", colourBad}, paint{"^retrying$", colourBlocked}, paint{"^draining$", colourDrain}, paint{"^balancing$", colourDescheduler}, paint{"^calm$", colourCalm}).
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, nodeStatesSQL)).
@@ -461,7 +462,7 @@ func newNodePressurePanel(title, nodes string) cog.Builder[dashboard.Panel] {
 }
 
 func newFiringAlertsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Alerts of evictrail that fire", "Alerts of evictrail that fire now, with node and VM.").
+	return newTablePanel("Firing alerts", "Alerts of evictrail that fire now, with node and VM.").
 		Datasource(prometheusSource()).Unit(units.NoUnit).
 		WithTarget(rowsOf("A", aggregateExpr("max", selectSeries(foreignAlerts, matchRegexp(labelAlertName, "Evictrail.+"), matchLabel(labelAlertState, "firing")),
 			[]string{labelAlertName, labelSeverity, metrics.LabelNode, metrics.LabelNamespace, metrics.LabelVMI}))).

@@ -83,10 +83,15 @@ func styleNumber(unit string, decimals int, t *dashboard.ThresholdsConfigBuilder
 
 // newTablePanel shows the rows of a query; the columns that lead elsewhere do so by their name.
 func newTablePanel(title, description string) *table.PanelBuilder {
-	b := table.NewPanelBuilder().Title(title).Description(description).Datasource(postgresSource()).
+	return newPlainTablePanel(title, description).
+		OverrideByName("vmi", []dashboard.DynamicConfigValue{linkColumn(toVM())}).
+		OverrideByName("node", []dashboard.DynamicConfigValue{linkColumn(toLoop(), toDrain())})
+}
+
+// newPlainTablePanel shows the rows of a query, no column of which leads elsewhere.
+func newPlainTablePanel(title, description string) *table.PanelBuilder {
+	return table.NewPanelBuilder().Title(title).Description(description).Datasource(postgresSource()).
 		CellHeight(common.TableCellHeightSm).Filterable(true).ShowHeader(true).NoValue("nothing in this time range").Span(fullWidth)
-	b = b.OverrideByName("vmi", []dashboard.DynamicConfigValue{linkColumn(toVM())})
-	return b.OverrideByName("node", []dashboard.DynamicConfigValue{linkColumn(toLoop(), toDrain())})
 }
 
 // wrapColumn makes a column of a table wide, and breaks its lines.

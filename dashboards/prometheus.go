@@ -91,14 +91,33 @@ func computeP99(histogram string, labels ...string) string {
 	return "histogram_quantile(0.99, " + sumBy(rateOf(histogram+"_bucket"), append([]string{labelLe}, labels...)...) + ")"
 }
 
+// ofClusterSeries matches the series of the cluster of the variable, and those without a label cluster: who has one cluster in a Prometheus needs none.
+const ofClusterSeries = varCluster + `=~"$` + varCluster + `|"`
+
+// filterCluster adds the cluster to every selector of an expression.
+func filterCluster(expr string) string {
+	var out strings.Builder
+	end := 0
+	for _, at := range metricsIn.FindAllStringIndex(expr, -1) {
+		out.WriteString(expr[end:at[1]])
+		if end = at[1]; strings.HasPrefix(expr[end:], "{") {
+			end++
+			out.WriteString("{" + ofClusterSeries + ", ")
+		} else {
+			out.WriteString("{" + ofClusterSeries + "}")
+		}
+	}
+	return out.String() + expr[end:]
+}
+
 // queryRange asks for a series over the time range.
 func queryRange(refID, expr, legend string) *prom.DataqueryBuilder {
-	return prom.NewDataqueryBuilder().Datasource(prometheusSource()).RefId(refID).Expr(expr).LegendFormat(legend).Range().EditorMode(prom.QueryEditorModeCode)
+	return prom.NewDataqueryBuilder().Datasource(prometheusSource()).RefId(refID).Expr(filterCluster(expr)).LegendFormat(legend).Range().EditorMode(prom.QueryEditorModeCode)
 }
 
 // queryInstant asks for the value at the end of the time range.
 func queryInstant(refID, expr, legend string) *prom.DataqueryBuilder {
-	return prom.NewDataqueryBuilder().Datasource(prometheusSource()).RefId(refID).Expr(expr).LegendFormat(legend).Instant().EditorMode(prom.QueryEditorModeCode)
+	return prom.NewDataqueryBuilder().Datasource(prometheusSource()).RefId(refID).Expr(filterCluster(expr)).LegendFormat(legend).Instant().EditorMode(prom.QueryEditorModeCode)
 }
 
 // rowsOf asks for the values at the end of the time range, as rows of a table.

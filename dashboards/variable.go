@@ -30,13 +30,17 @@ func newSourceVariable(name, label, kind string) cog.Builder[dashboard.VariableM
 	return dashboard.NewDatasourceVariableBuilder(name).Label(label).Type(kind)
 }
 
-// newCommonVariables are the variables of every dashboard.
-func newCommonVariables() []cog.Builder[dashboard.VariableModel] {
+// newSourceVariables are the variables of every dashboard.
+func newSourceVariables() []cog.Builder[dashboard.VariableModel] {
 	return []cog.Builder[dashboard.VariableModel]{
 		newSourceVariable(varPrometheus, "Prometheus", prometheusType),
 		newSourceVariable(varPostgres, "Postgres", postgresType),
-		newQueryVariable(varCluster, "Cluster", clustersSQL),
 	}
+}
+
+// newCommonVariables are the variables of every dashboard about one cluster.
+func newCommonVariables() []cog.Builder[dashboard.VariableModel] {
+	return append(newSourceVariables(), newQueryVariable(varCluster, "Cluster", clustersSQL))
 }
 
 // newQueryVariable is a variable of which one value is chosen, from a query.

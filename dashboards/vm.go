@@ -14,7 +14,7 @@ import (
 // newVMDashboard is where every link of a VM leads.
 func newVMDashboard() Dashboard {
 	return Dashboard{
-		UID: UIDVM, Title: "What happened to this VM, and why?",
+		UID: UIDVM, Title: "evictrail / VM: what happened to it, and why?",
 		Short: "The story of one VM: where it ran, who moved it, what holds it back now.",
 		variables: append(newCommonVariables(),
 			newQueryVariable(varNamespace, "Namespace", namespacesSQL), newQueryVariable(varVMI, "VM", vmsSQL), newSourceVariable(varLoki, "Loki", lokiType)),
@@ -96,7 +96,7 @@ func newLifePanel() cog.Builder[dashboard.Panel] {
 		{"^" + causeDescheduler + ":|^by " + causeDescheduler, colourDescheduler}, {"^" + causeDrain + ":", colourDrain}, {"^" + causeUser + ":", colourUser},
 		{"^" + causeKubeVirt + ":", colourKubeVirt}, {"^" + causeOther + ":|^by ", colourOther}, {"^" + causeController + ":", colourController}, {"^" + causeUnknown + ":", colourUnknown}, {"^held for", colourCooling},
 	}
-	return newLanesPanel("Its life in a line", "Where the VM ran, a colour for each node. Below: what moved it, by cause and outcome; when it was marked, and by whom; when a cooldown or backoff held it.",
+	return newLanesPanel("VM timeline", "Where the VM ran, a colour for each node. Below: what moved it, by cause and outcome; when it was marked, and by whom; when a cooldown or backoff held it.",
 		append(paints, nodePaints()...)...).
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, lifeSQL)).Height(8)
 }
@@ -118,14 +118,14 @@ ORDER BY at DESC
 LIMIT 500`
 
 func newStoryPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Its story, the newest line first", "One line for each thing that matters, with its fact. Seen late: read from a list afterwards, not observed when it happened.").
+	return newTablePanel("VM history", "One line for each thing that matters, with its fact. Seen late: read from a list afterwards, not observed when it happened.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, storySQL)).OverrideByName("sentence", wrapColumn(760)).Height(10)
 }
 
 func newHoldsNowPanel() cog.Builder[dashboard.Panel] {
 	this := []string{matchLabel(metrics.LabelNamespace, "$namespace"), matchLabel(metrics.LabelVMI, "$vmi")}
 	left := func(name string) string { return "clamp_min(" + maxBy(selectSeries(name, this...)) + " - time(), 0)" }
-	return newNumbersPanel("How long still", "How long the descheduler still leaves it alone, when KubeVirt tries again, since when it is marked, and failed attempts. A missing number: "+
+	return newNumbersPanel("Time left", "How long the descheduler still leaves it alone, when KubeVirt tries again, since when it is marked, and failed attempts. A missing number: "+
 		"nothing of that kind is open. Cooldowns show only above the base.").
 		WithTarget(queryInstant("A", left(metrics.VMICooldownUntil), "Cooldown left")).
 		WithTarget(queryInstant("B", left(metrics.VMINextRetryTimestamp), "Next attempt in")).
@@ -153,7 +153,7 @@ ORDER BY until DESC
 LIMIT 10`
 
 func newHoldsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Until when each layer holds it", "What held the VM back when evictrail last saw the cluster, whatever the time range: the longest layer, and until when each holds.").
+	return newTablePanel("Holds by layer", "What held the VM back when evictrail last saw the cluster, whatever the time range: the longest layer, and until when each holds.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, holdsSQL)).OverrideByName("holds_for", setColumnUnit(units.Seconds)).OverrideByName("remaining", setColumnUnit(units.Seconds)).OverrideByName("layer", labelTexts("cooldowns_now.layer")).
 		NoValue("nothing holds it").Span(14).Height(6)
 }
@@ -187,7 +187,7 @@ ORDER BY created_at DESC
 LIMIT 200`
 
 func newVMMigrationsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Its migrations", "Its migrations: why, how that is known, from where to where, how each ended, how long it waited and took.").
+	return newTablePanel("Migrations of this VM", "Its migrations: why, how that is known, from where to where, how each ended, how long it waited and took.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, vmMigrationsSQL)).OverrideByName("waited", setColumnUnit(units.Seconds)).OverrideByName("duration", setColumnUnit(units.Seconds)).
 		OverrideByName("outcome", colourTexts(resultPaints()...)).OverrideByName("known", labelTexts("migrations.trigger_confidence")).OverrideByName("class", labelTexts("migrations.failure_class")).
 		OverrideByName("reason", labelTexts("migrations.failure_reason")).OverrideByName("waited_for", labelTexts("migrations.wait_reason")).OverrideByName("cause", colourTexts(causePaints()...)).OverrideByName("text", wrapColumn(380)).
@@ -220,7 +220,7 @@ ORDER BY requested_at DESC
 LIMIT 200`
 
 func newVMRequestsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Requests to evict it", "Each request about its pods: who asked, why, and the answer. Repetitions are counted in one line.").
+	return newTablePanel("Eviction requests", "Each request about its pods: who asked, why, and the answer. Repetitions are counted in one line.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, vmRequestsSQL)).OverrideByName("answer_text", wrapColumn(380)).OverrideByName("stated_reason", wrapColumn(260)).
 		OverrideByName("answer", labelTexts("eviction_requests.answer", paint{"^marked$", colourGood}, paint{"^allowed$", colourBad}, paint{".", colourBlocked})).
 		OverrideByName("requester_class", labelTexts("eviction_requests.requester_class")).OverrideByName("effect", labelTexts("eviction_requests.effect")).OverrideByName("source", labelTexts("eviction_requests.source")).
@@ -235,7 +235,8 @@ SELECT
   kind,
   node,
   summary,
-  advice
+  advice,
+  loop_id::text AS loop_id
 FROM evictrail_v1.loops
 WHERE ` + ofCluster + `
   AND ` + ofVM + `
@@ -245,7 +246,7 @@ ORDER BY opened_at DESC
 LIMIT 50`
 
 func newVMLoopsPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Loops around it", "Loops around this VM: what happens, and what to do.").
+	return linkLoop(newTablePanel("Loops with this VM", "Loops around this VM: what happens, and what to do.")).
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, vmLoopsSQL)).OverrideByName("summary", wrapColumn(480)).OverrideByName("advice", wrapColumn(480)).
 		OverrideByName("kind", labelTexts("loops.kind", loopPaints()...)).OverrideByName("closed_by", labelTexts("loops.closed_by")).Height(7)
 }
@@ -254,7 +255,7 @@ func newVMLoopsPanel() cog.Builder[dashboard.Panel] {
 const lokiType = "loki"
 
 func newLauncherLogsPanel() cog.Builder[dashboard.Panel] {
-	return logs.NewPanelBuilder().Title("Log of its launcher pods").
+	return logs.NewPanelBuilder().Title("Launcher logs").
 		Description("Logs of its virt-launcher pods, where Loki has them under the labels namespace and pod. Open the row to query.").
 		Datasource(dataSource(lokiType, varLoki)).Unit(units.NoUnit).
 		WithTarget(loki.NewDataqueryBuilder().Datasource(dataSource(lokiType, varLoki)).RefId("A").QueryType("range").

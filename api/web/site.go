@@ -51,6 +51,8 @@ type Site struct {
 	Guarded bool
 	// CreateToken is the command that makes a token to sign in with; empty where visitors are not asked who they are.
 	CreateToken string
+	// Links says where else pages lead.
+	Links Links
 	// Turn waits until a page may ask its Reader; nil: at once.
 	Turn Turn
 	// LongTurn is Turn for a page that may take long; nil: at once.
@@ -140,6 +142,7 @@ type frame struct {
 	Query      string                 // what was searched for
 	Ack        *ackBody               // of the VM or the node that the page is about; nil: nothing is shown of it
 	Content    any                    // of the page's own template
+	links      Links                  // to other programs
 }
 
 // Certain reports whether an empty list of the page may be read as "there is none".
@@ -171,7 +174,7 @@ func (v *visit) showToVisitor(timeout time.Duration, turn Turn, show func(*visit
 
 // serveVisit answers with what shows a page, or else with an error page. Nobody was asked yet who they are.
 func (s *Site) serveVisit(w http.ResponseWriter, r *http.Request, show func(*visit) error) {
-	v := &visit{Request: r, site: s, w: w, asked: time.Now().UTC(), frame: frame{Theme: Theme(r), Here: r.URL.RequestURI(), Address: r.Host + r.URL.RequestURI(), Cluster: r.URL.Query().Get("cluster")}}
+	v := &visit{Request: r, site: s, w: w, asked: time.Now().UTC(), frame: frame{links: s.Links, Theme: Theme(r), Here: r.URL.RequestURI(), Address: r.Host + r.URL.RequestURI(), Cluster: r.URL.Query().Get("cluster")}}
 	w.Header().Set("Content-Security-Policy", policy)
 	w.Header().Set("Referrer-Policy", "same-origin")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -355,7 +358,7 @@ func cacheAssets(next http.Handler) http.Handler {
 
 // pages are the templates, each with the layout around it.
 var pages = func() map[string]*template.Template {
-	layout := template.Must(template.New("layout").Funcs(words).ParseFS(files, "templates/layout.html", "templates/chart.html", "templates/ack.html"))
+	layout := template.Must(template.New("layout").Funcs(words).ParseFS(files, "templates/layout.html", "templates/chart.html", "templates/ack.html", "templates/links.html"))
 	out := map[string]*template.Template{}
 	for _, name := range []string{"front", "vm", "node", "loop", "facts", "search", "whatif", "list", "signin", "error"} {
 		out[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "templates/"+name+".html"))

@@ -37,35 +37,36 @@ var dashboardScenarios = []scenario{
 
 // mustHaveRows says on which recording a query must have rows. Each panel of SQL stands here or in emptyPanels.
 var mustHaveRows = map[string][]string{
-	"evictrail-overview/What goes on, in a sentence/A":                          {"b-dual-retry-loop-v1.8", "g-churn-cooldown", "k-blocked-slot"},
-	"evictrail-overview/Migrations begun, by cause/A":                           {"b-dual-retry-loop-v1.8", "c-node-drain", "e-user-migrations", "g-churn-cooldown"},
-	"evictrail-overview/Moves that helped/A":                                    {"b-dual-retry-loop-v1.8", "g-churn-cooldown"},
-	"evictrail-overview/Who asked, and why/A":                                   {"b-dual-retry-loop-v1.8", "c-node-drain", "e-user-migrations"},
-	"evictrail-overview/The worst that each node had/A":                         {"b-dual-retry-loop-v1.8", "c-node-drain", "e-user-migrations"},
+	"evictrail-fleet/Clusters/A":                                                {"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy", "e-user-migrations", "g-churn-cooldown", "k-blocked-slot"},
+	"evictrail-overview/Loops and advice/A":                                     {"b-dual-retry-loop-v1.8", "g-churn-cooldown", "k-blocked-slot"},
+	"evictrail-overview/Started migrations by cause/A":                          {"b-dual-retry-loop-v1.8", "c-node-drain", "e-user-migrations", "g-churn-cooldown"},
+	"evictrail-overview/Moves by benefit/A":                                     {"b-dual-retry-loop-v1.8", "g-churn-cooldown"},
+	"evictrail-overview/Requesters and stated reasons/A":                        {"b-dual-retry-loop-v1.8", "c-node-drain", "e-user-migrations"},
+	"evictrail-overview/Node states/A":                                          {"b-dual-retry-loop-v1.8", "c-node-drain", "e-user-migrations"},
 	"evictrail-overview/Moves between nodes/nodes":                              {"g-churn-cooldown"},
 	"evictrail-overview/Moves between nodes/edges":                              {"g-churn-cooldown"},
-	"evictrail-loop/The stuck VM above, those moved in its place below/A":       {"b-dual-retry-loop-v1.8", "k-blocked-slot"},
-	"evictrail-loop/In a sentence, and what to do/A":                            {"b-dual-retry-loop-v1.8", "k-blocked-slot"},
-	"evictrail-loop/The evidence, in the order of time/A":                       {"b-dual-retry-loop-v1.8", "k-blocked-slot"},
-	"evictrail-loop/Wait before each further attempt/A":                         {"b-dual-retry-loop-v1.8", "k-blocked-slot"},
-	"evictrail-loop/Evictions that are not over at the end of the time range/A": {"k-blocked-slot"},
-	"evictrail-drain/What each VM waits for/A":                                  {"c-node-drain until 00:34:05"},
-	"evictrail-drain/Each drain, and each VM on its node/A":                     {"c-node-drain", "c-node-drain until 00:34:05"},
+	"evictrail-loop/Timeline of the stuck VM and of those moved in its place/A": {"b-dual-retry-loop-v1.8", "k-blocked-slot"},
+	"evictrail-loop/Incidents and advice/A":                                     {"b-dual-retry-loop-v1.8", "k-blocked-slot"},
+	"evictrail-loop/Evidence/A":                                                 {"b-dual-retry-loop-v1.8", "k-blocked-slot"},
+	"evictrail-loop/Backoff before each attempt/A":                              {"b-dual-retry-loop-v1.8", "k-blocked-slot"},
+	"evictrail-loop/Slot holders/A":                                             {"k-blocked-slot"},
+	"evictrail-drain/Blocked VMs and their blockers/A":                          {"c-node-drain until 00:34:05"},
+	"evictrail-drain/Drain timeline/A":                                          {"c-node-drain", "c-node-drain until 00:34:05"},
 	"evictrail-drain/Drains/A":                                                  {"c-node-drain"},
-	"evictrail-drain/VMs that left too late/A":                                  {"b-dual-retry-loop-v1.8", "d-external-strategy", "k-blocked-slot"},
+	"evictrail-drain/Late evacuations/A":                                        {"b-dual-retry-loop-v1.8", "d-external-strategy", "k-blocked-slot"},
 	"evictrail-drain/VMs with eviction strategy External/A":                     {"d-external-strategy"},
-	"evictrail-migrations/Time in each phase, by how it ended/A":                {"b-dual-retry-loop-v1.8", "e-user-migrations"},
+	"evictrail-migrations/Time per phase by outcome/A":                          {"b-dual-retry-loop-v1.8", "e-user-migrations"},
 	"evictrail-migrations/Failures by reason and pair of nodes/A":               {"b-dual-retry-loop-v1.8", "e-user-migrations", "k-blocked-slot"},
-	"evictrail-cooldown/Cooldowns of the thirty VMs that were moved most/A":     {"g-churn-cooldown"},
-	"evictrail-cooldown/VMs that were moved more than once, and their path/A":   {"g-churn-cooldown"},
-	"evictrail-cooldown/Decisions, and what the true history would give/A":      {"g-churn-cooldown", "k-blocked-slot"},
-	"evictrail-cooldown/What was held back, by reason/A":                        {"g-churn-cooldown"},
-	"evictrail-vm/Its life in a line/A":                                         {"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy", "e-user-migrations", "g-churn-cooldown"},
-	"evictrail-vm/Its story, the newest line first/A":                           {"b-dual-retry-loop-v1.8", "e-user-migrations"},
-	"evictrail-vm/Until when each layer holds it/A":                             {"k-blocked-slot"},
-	"evictrail-vm/Its migrations/A":                                             {"b-dual-retry-loop-v1.8", "e-user-migrations"},
-	"evictrail-vm/Requests to evict it/A":                                       {"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy"},
-	"evictrail-vm/Loops around it/A":                                            {"b-dual-retry-loop-v1.8", "g-churn-cooldown"},
+	"evictrail-cooldown/Cooldowns of the 30 most moved VMs/A":                   {"g-churn-cooldown"},
+	"evictrail-cooldown/Paths of VMs moved more than once/A":                    {"g-churn-cooldown"},
+	"evictrail-cooldown/Cooldown decisions against the true history/A":          {"g-churn-cooldown", "k-blocked-slot"},
+	"evictrail-cooldown/Blocked evictions by reason/A":                          {"g-churn-cooldown"},
+	"evictrail-vm/VM timeline/A":                                                {"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy", "e-user-migrations", "g-churn-cooldown"},
+	"evictrail-vm/VM history/A":                                                 {"b-dual-retry-loop-v1.8", "e-user-migrations"},
+	"evictrail-vm/Holds by layer/A":                                             {"k-blocked-slot"},
+	"evictrail-vm/Migrations of this VM/A":                                      {"b-dual-retry-loop-v1.8", "e-user-migrations"},
+	"evictrail-vm/Eviction requests/A":                                          {"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy"},
+	"evictrail-vm/Loops with this VM/A":                                         {"b-dual-retry-loop-v1.8", "g-churn-cooldown"},
 }
 
 // emptyPanels are the panels of SQL without rows on any recording, each with the reason.
@@ -128,7 +129,9 @@ func TestLoopInvestigatorTellsTheStory(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
 	g := playForGrafana(t)
-	i := slices.IndexFunc(sqlQueries(t), func(q dashboards.Query) bool { return strings.HasPrefix(q.Panel, "The stuck VM above") })
+	i := slices.IndexFunc(sqlQueries(t), func(q dashboards.Query) bool {
+		return q.Panel == "Timeline of the stuck VM and of those moved in its place"
+	})
 	states := map[string][]string{}
 	for _, row := range g.queryPanel(t, sqlQueries(t)[i], dashboardScenarios[0]) {
 		lane := row["lane"].(string)

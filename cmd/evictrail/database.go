@@ -30,8 +30,12 @@ func (d *databaseFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&d.url, "database-url", os.Getenv("EVICTRAIL_DATABASE_URL"),
 		"PostgreSQL `URL`, without a password (env EVICTRAIL_DATABASE_URL)")
 	cmd.Flags().Lookup("database-url").DefValue = "" // help does not show what the environment has
-	cmd.Flags().StringVar(&d.passwordFile, "database-password-file", "", "`file` whose first line is the password; a pgpass file works too. Read again for each connection")
-	cmd.Flags().BoolVar(&d.insecure, "database-insecure", false, "also use a database on another host without sslmode=verify-full: a man in the middle could read and change everything")
+	cmd.Flags().StringVar(&d.passwordFile, "database-password-file", os.Getenv("EVICTRAIL_DATABASE_PASSWORD_FILE"),
+		"`file` whose first line is the password; a pgpass file works too. Read again for each connection (env EVICTRAIL_DATABASE_PASSWORD_FILE)")
+	cmd.Flags().Lookup("database-password-file").DefValue = ""
+	cmd.Flags().BoolVar(&d.insecure, "database-insecure", os.Getenv("EVICTRAIL_DATABASE_INSECURE") == "true",
+		"also use a database on another host without sslmode=verify-full: a man in the middle could read and change everything (env EVICTRAIL_DATABASE_INSECURE=true)")
+	cmd.Flags().Lookup("database-insecure").DefValue = "false"
 }
 
 func (d *databaseFlags) addEmbedded(cmd *cobra.Command, part string) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -45,11 +46,11 @@ func newGenerateAlerts() *cobra.Command {
 		Long: `Print recording rules and alerts as a PrometheusRule, or in another format. Nothing is applied. The formats:
 
 ` + formatCompletions(16, alertFormats()) + `
-Every alert has a page in docs/runbooks and links to it, and to a dashboard; --runbook-url and --dashboard-url say where yours
-are. The rules expect evictrail to be scraped with honorLabels: true (honor_labels), since its series name the namespace of VMs.
+Every alert has a page in docs/runbooks and links to it; --runbook-url says where yours are. With --dashboard-url it links to a dashboard, too, and
+with --public-url to the page of its VM, node or cluster. The rules expect evictrail to be scraped with honorLabels: true (honor_labels), since its series name the namespace of VMs.
 A Prometheus that holds several clusters needs a label "cluster" on their series.`,
 		Example: `  evictrail generate alerts --namespace monitoring --labels release=kube-prometheus-stack | kubectl apply -f -
-  evictrail generate alerts --dashboard-url https://grafana.example --runbook-url https://wiki.example/evictrail
+  evictrail generate alerts --public-url https://evictrail.example --dashboard-url https://grafana.example --runbook-url https://wiki.example/evictrail
   evictrail generate alerts --evacuation-target 99.5
   evictrail generate alerts --format rules --job evictrail-prod > /etc/prometheus/rules/evictrail.yaml
   evictrail generate alerts --format inhibit-rules      # to be put into alertmanager.yaml
@@ -62,7 +63,8 @@ A Prometheus that holds several clusters needs a label "cluster" on their series
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "`namespace` of evictrail: of the PrometheusRule, and of alerts that are about no VM")
 	flags.StringToStringVar(&f.labels, "labels", nil, "`key=value` of a label of the PrometheusRule, so that a Prometheus selects it (ruleSelector); may be repeated")
 	flags.StringVar(&o.RunbookURL, "runbook-url", o.RunbookURL, "`URL` below which the pages of docs/runbooks are")
-	flags.StringVar(&o.DashboardURL, "dashboard-url", "", "`URL` of Grafana; without it links begin with /d/")
+	flags.StringVar(&o.DashboardURL, "dashboard-url", "", "`URL` of Grafana; without it alerts link to no dashboard")
+	flags.StringVar(&o.PublicURL, "public-url", "", "`URL` of evictrail's pages, as people reach them; without it alerts link to no page")
 	flags.StringVar(&o.Job, "job", o.Job, "`name` of the scrape job of evictrail")
 	flags.Float64Var(&o.EvacuationTarget, "evacuation-target", o.EvacuationTarget, "share of evacuations, in `percent`, that are to keep to their objective (evictrail run --evacuation-objective)")
 	addDir(cmd, &f.dir, "a file FORMAT.yaml for each format")
@@ -77,6 +79,9 @@ func (f *alertFlags) run(cmd *cobra.Command, _ []string) error {
 	formats := []string{f.format}
 	if f.dir != "" {
 		formats = []string{formatPrometheusRule, formatRules, formatInhibit}
+	}
+	if f.options.DashboardURL == "" && f.format != formatInhibit {
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "evictrail: alerts have no dashboard_url: say where Grafana is with --dashboard-url")
 	}
 	var files []textFile
 	for _, format := range formats {
@@ -115,6 +120,7 @@ func (f *alertFlags) checkFlags(cmd *cobra.Command) error {
 	for flag, apt := range map[string]bool{
 		"name": f.format == formatPrometheusRule, "labels": f.format == formatPrometheusRule, "job": f.format != formatInhibit,
 		"evacuation-target": f.format != formatInhibit, "namespace": f.format != formatInhibit, "runbook-url": f.format != formatInhibit, "dashboard-url": f.format != formatInhibit,
+		"public-url": f.format != formatInhibit,
 	} {
 		if cmd.Flags().Changed(flag) && !apt {
 			say("%s has no place in format %s", flag, f.format)
@@ -147,13 +153,16 @@ func (f *alertFlags) checkValues() []error {
 		wrong = append(wrong, fmt.Errorf("evacuation-target %v: expected %v to %v percent; with less the alert could not detect a bad hour: give evacuations more time instead",
 			target, alerts.LowestTarget, alerts.HighestTarget))
 	}
-	if !webAddress(f.options.RunbookURL) {
-		wrong = append(wrong, fmt.Errorf("runbook-url %q: expected http or https://HOST[/PATH]", f.options.RunbookURL))
+	return append(wrong, checkWebAddress("runbook-url", cmp.Or(f.options.RunbookURL, "/")), checkWebAddress("dashboard-url", f.options.DashboardURL),
+		checkWebAddress("public-url", f.options.PublicURL))
+}
+
+// checkWebAddress returns an error where the value of a flag is no address; an empty one is none, and right.
+func checkWebAddress(flag, value string) error {
+	if value == "" || webAddress(value) {
+		return nil
 	}
-	if d := f.options.DashboardURL; d != "" && !webAddress(d) {
-		wrong = append(wrong, fmt.Errorf("dashboard-url %q: expected http or https://HOST[/PATH]", d))
-	}
-	return wrong
+	return fmt.Errorf("%s %q: expected http or https://HOST[/PATH]", flag, value)
 }
 
 // webAddress reports whether links can be made by adding to the text.

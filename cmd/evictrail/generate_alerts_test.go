@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,9 +33,9 @@ func TestGenerateAlertsPrints(t *testing.T) {
 		{"a rules file", []string{"--format", "rules", "--job", "recorder"}, []string{"\ngroups:\n- name: evictrail.recording\n", `up{job="recorder"}`},
 			[]string{"PrometheusRule", `"evictrail"}`}},
 		{"inhibition rules", []string{"--format", "inhibit-rules"}, []string{"\ninhibit_rules:\n- equal:\n  - alertname\n"}, []string{"groups:"}},
-		{"where pages and dashboards are", []string{"--runbook-url", "https://wiki.example/e", "--dashboard-url", "https://grafana.example"}, []string{
-			"runbook_url: https://wiki.example/e/EvictrailAbsent.md", "https://grafana.example/d/evictrail-loop?",
-		}, []string{"github.com"}},
+		{"where runbooks, dashboards and pages are", []string{"--runbook-url", "https://wiki.example/e", "--dashboard-url", "https://grafana.example", "--public-url", "https://evictrail.example/"}, []string{
+			"runbook_url: https://wiki.example/e/EvictrailAbsent.md", "https://grafana.example/d/evictrail-loop?", "page_url: https://evictrail.example/vms/{{",
+		}, []string{"github.com", "example//"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -48,6 +49,26 @@ func TestGenerateAlertsPrints(t *testing.T) {
 				require.NotContains(t, out, part)
 			}
 		})
+	}
+}
+
+// TestGenerateAlertsNotesLinksThatAreLeftOut once, on stderr, so that what is printed stays YAML.
+func TestGenerateAlertsNotesLinksThatAreLeftOut(t *testing.T) {
+	t.Parallel()
+	for args, note := range map[string]string{
+		"alerts": "evictrail: alerts have no dashboard_url: say where Grafana is with --dashboard-url\n",
+		"alerts --dashboard-url https://grafana.example": "",
+		"alerts --format inhibit-rules":                  "",
+	} {
+		var out, notes bytes.Buffer
+		cmd := newGenerate()
+		cmd.SetArgs(strings.Fields(args))
+		cmd.SetOut(&out)
+		cmd.SetErr(&notes)
+		require.NoError(t, cmd.ExecuteContext(t.Context()), args)
+		require.Equal(t, note, notes.String(), args)
+		require.Equal(t, strings.Contains(args, "grafana"), strings.Contains(out.String(), "dashboard_url: "), args)
+		require.NotContains(t, out.String(), "page_url: ", args)
 	}
 }
 
@@ -66,6 +87,7 @@ func TestGenerateAlertsRefuses(t *testing.T) {
 		{"a target without rules", []string{"--format", "inhibit-rules", "--evacuation-target", "99"}, "evacuation-target has no place in format inhibit-rules", true},
 		{"a path of runbooks", []string{"--runbook-url", "docs/runbooks"}, `runbook-url "docs/runbooks"`, true},
 		{"a dashboard with a query", []string{"--dashboard-url", "https://grafana.example/?orgId=1"}, "dashboard-url", true},
+		{"a page without a host", []string{"--public-url", "/evictrail"}, `public-url "/evictrail"`, true},
 		{"labels without an object", []string{"--format", "rules", "--labels", "a=b"}, "labels has no place in format rules", true},
 		{"a job without rules", []string{"--format", "inhibit-rules", "--job", "a"}, "job has no place in format inhibit-rules", true},
 		{"one format and all", []string{"--format", "rules", "--dir", "x"}, "give one of them", true},

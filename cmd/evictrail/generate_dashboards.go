@@ -28,9 +28,10 @@ var dashboardFormats = []cobra.Completion{
 
 // dashboardFlags are those of "evictrail generate dashboards".
 type dashboardFlags struct {
-	format  string
-	placing dashboards.Placing
-	dir     string
+	format    string
+	placing   dashboards.Placing
+	publicURL string
+	dir       string
 }
 
 func newGenerateDashboards() *cobra.Command {
@@ -44,6 +45,7 @@ that may read its views (evictrail schema roles); both are chosen in the dashboa
 docs/dashboards.md says what each panel shows.`,
 		Example: `  evictrail generate dashboards --dir dashboards          # JSON, to import or to provision
   evictrail generate dashboards evictrail-loop > loop.json
+  evictrail generate dashboards --public-url https://evictrail.example --dir dashboards
   evictrail generate dashboards --format configmap --namespace monitoring | kubectl apply -f -
   evictrail generate dashboards --format grafanadashboard --instance dashboards=grafana | kubectl apply -f -`,
 		ValidArgsFunction: completeDashboards,
@@ -54,6 +56,7 @@ docs/dashboards.md says what each panel shows.`,
 	flags.StringVar(&f.placing.Namespace, "namespace", "", "`namespace` of ConfigMaps and GrafanaDashboards; by default where they are applied")
 	flags.StringVar(&f.placing.Folder, "folder", f.placing.Folder, "`folder` in Grafana, of ConfigMaps and GrafanaDashboards")
 	flags.StringToStringVar(&f.placing.Instances, "instance", f.placing.Instances, "`labels` of the Grafana that GrafanaDashboards are for")
+	flags.StringVar(&f.publicURL, "public-url", "", "`URL` of evictrail's pages, as people reach them: VMs, nodes, loops and clusters in tables link to their page")
 	addDir(cmd, &f.dir, "a file for each")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(dashboardFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -95,11 +98,15 @@ func (f *dashboardFlags) checkFlags(cmd *cobra.Command, names []string) error {
 	if !slices.Contains(formats, f.format) {
 		return usageErrorf("format %q: expected one of %s", f.format, strings.Join(formats, ", "))
 	}
+	if err := checkWebAddress("public-url", f.publicURL); err != nil {
+		return usageErrorf("%w", err)
+	}
 	if f.format == formatMarkdown && len(names) > 0 {
 		return usageErrorf("format markdown is one text about all dashboards: give no names")
 	}
 	for flag, formats := range map[string][]string{
 		"namespace": {formatConfigMap, formatGrafanaDashboard}, "folder": {formatConfigMap, formatGrafanaDashboard}, "instance": {formatGrafanaDashboard},
+		"public-url": {formatJSON, formatConfigMap, formatGrafanaDashboard},
 	} {
 		if cmd.Flags().Changed(flag) && !slices.Contains(formats, f.format) {
 			return usageErrorf("%s has no meaning for format %s", flag, f.format)
@@ -127,7 +134,7 @@ func (f *dashboardFlags) renderFiles(names []string) ([]textFile, error) {
 		if len(names) > 0 && !slices.Contains(names, d.UID) {
 			continue
 		}
-		file, err := f.renderFile(d)
+		file, err := f.renderFile(d.LinkPages(f.publicURL))
 		if err != nil {
 			return nil, err
 		}

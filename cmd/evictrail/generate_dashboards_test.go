@@ -90,6 +90,15 @@ func TestGenerateDashboardsMakesGrafanaDashboards(t *testing.T) {
 	require.True(t, json.Valid([]byte(o.Spec.JSON)))
 }
 
+func TestGenerateDashboardsLinksToPages(t *testing.T) {
+	t.Parallel()
+	for args, linked := range map[string]bool{"evictrail-vm": false, "evictrail-vm --public-url https://evictrail.example/": true} {
+		out, err := generateDashboards(t, strings.Fields(args)...)
+		require.NoError(t, err)
+		require.Equal(t, linked, strings.Contains(out, `"https://evictrail.example/nodes/${__data.fields.node}?cluster=`), args)
+	}
+}
+
 func TestGenerateDashboardsRefuses(t *testing.T) {
 	t.Parallel()
 	requireRefusals(t, "dashboards", []refusal{
@@ -98,6 +107,8 @@ func TestGenerateDashboardsRefuses(t *testing.T) {
 		{"a namespace for JSON", []string{"--namespace", "x"}, "namespace has no meaning for format json", true},
 		{"an instance for ConfigMaps", []string{"--format", "configmap", "--instance", "a=b"}, "instance has no meaning for format configmap", true},
 		{"names for the text", []string{"--format", "markdown", "evictrail-vm"}, "give no names", true},
+		{"pages without a host", []string{"--public-url", "/evictrail"}, `public-url "/evictrail": expected http`, true},
+		{"pages of the text", []string{"--format", "markdown", "--public-url", "https://evictrail.example"}, "public-url has no meaning for format markdown", true},
 		{"a directory that is a file", []string{"--dir", writeFile(t, nil)}, "make output directory: ", false},
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/pem"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,6 +25,7 @@ func runGenerate(t *testing.T, args ...string) (string, error) {
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	cmd.SetOut(&out)
+	cmd.SetErr(io.Discard)
 	err := cmd.ExecuteContext(t.Context())
 	return out.String(), err
 }

@@ -99,6 +99,7 @@ func (f *runFlags) addFlags(cmd *cobra.Command) {
 	f.db.addEmbedded(cmd, "run")
 	f.log.addFlags(cmd, "info")
 	f.listen.addFlags(cmd)
+	f.listen.addLinkFlags(cmd)
 	f.intake.addFlags(cmd)
 	f.descheduler.addFlags(cmd)
 	f.prometheus.addFlags(cmd)
@@ -210,7 +211,7 @@ func ignoreCancel(ctx context.Context, err error) error {
 // newServer is what can be asked of us and sent to us.
 func (f *runFlags) newServer(ctx context.Context, db *store.Store, watching *watcher, gate *api.Gate, denied func(cause string), log *slog.Logger) api.Server {
 	s := f.listen.newServer(ctx, db, log)
-	s.Gate = gate
+	s.Gate, s.Site.Links = gate, f.listen.links
 	s.Audit = &api.Audit{Take: watching.ingestAudit, Access: f.intake.newAccess(&f.listen, denied)}
 	return s
 }

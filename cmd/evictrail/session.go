@@ -60,6 +60,7 @@ type listenFlags struct {
 	audiences    []string // of tokens, with authKubernetes
 	serverTokens string   // where those for the API server itself are accepted, too
 	alertmanager string   // URL; empty: pages link to none
+	links        web.Links
 }
 
 func (l *listenFlags) addFlags(cmd *cobra.Command) {
@@ -68,6 +69,12 @@ func (l *listenFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&l.audiences, "auth-audience", []string{"evictrail"}, "with --auth=kubernetes: accept tokens made for this `audience`, as by kubectl create token --audience; may be repeated")
 	cmd.Flags().StringVar(&l.alertmanager, "alertmanager-url", "", "`URL` of an Alertmanager as browsers reach it: pages link to a new silence for the alerts of a VM or a node")
 	cmd.Flags().StringVar(&l.serverTokens, "auth-api-tokens", string(api.ServerTokensMetrics), "accept tokens made for the API server itself, which are of use elsewhere: `metrics`: from who scrapes /metrics; all: from everybody; none")
+}
+
+// addLinkFlags adds the flags that say where pages lead.
+func (l *listenFlags) addLinkFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&l.links.Grafana, "grafana-url", "", "`URL` of the Grafana with the dashboards: pages link to the one that shows the same")
+	cmd.Flags().StringArrayVar(&l.links.Consoles, "console-url", nil, "`URL` of a page of the cluster's console, with {cluster}, {namespace}, {name} or {node}: pages that know these link to it; may be repeated")
 }
 
 // bindAddress takes the address, so that a taken port is an error before anything is started.
@@ -99,6 +106,9 @@ func (l *listenFlags) checkFlags() error {
 	}
 	if err := l.checkTokens(); err != nil {
 		return err
+	}
+	if err := l.links.Check(); err != nil {
+		return usageErrorf("%w", err)
 	}
 	if !l.isLoopback() && l.auth == "" {
 		return usageErrorf("listen %s: other hosts could read VM names there; listen on 127.0.0.1, or say --auth=kubernetes, or --auth=none", l.listen)

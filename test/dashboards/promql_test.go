@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	promql "github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
 
@@ -26,7 +27,7 @@ var (
 		"evictrail:migrations_finished:increase1h", "evictrail:eviction_blocks:rate10m", "evictrail:commit_late:ratio_rate5m",
 		"evictrail:commit_late:ratio_rate30m", "evictrail:commit_late:ratio_rate1h", "evictrail:commit_late:ratio_rate6h", "evictrail:evacuation_objective:target",
 	}
-	foreignLabels = []string{"alertname", "alertstate", "severity", "instance", "le", "name"}
+	foreignLabels = []string{"cluster", "alertname", "alertstate", "severity", "instance", "le", "name"}
 )
 
 // listExportedMetrics returns the names of the metrics that there are, and their labels.
@@ -50,8 +51,8 @@ func TestExpressionsParseAndNameWhatExists(t *testing.T) {
 			continue
 		}
 		for _, vars := range []dashboardstest.Values{
-			{"node": {"n1.example.com"}, "namespace": {"demo"}, "vmi": {"db-1"}},
-			{"node": {"n1.example.com", "n2"}, "namespace": {"demo", "shop"}, "vmi": {"db-1"}},
+			{"cluster": {"prod"}, "node": {"n1.example.com"}, "namespace": {"demo"}, "vmi": {"db-1"}},
+			{"cluster": {"prod"}, "node": {"n1.example.com", "n2"}, "namespace": {"demo", "shop"}, "vmi": {"db-1"}},
 		} {
 			text, err := dashboardstest.PromQL(q.Text, time.Minute, 6*time.Hour, vars)
 			require.NoError(t, err, q.Name())
@@ -63,6 +64,7 @@ func TestExpressionsParseAndNameWhatExists(t *testing.T) {
 				seen[name] = true
 			}
 			requireReplicasAreMet(t, q, expr)
+			requireOneCluster(t, q, expr)
 			for _, label := range labelsOf(expr) {
 				require.Contains(t, known, label, "%s: there is no such label", q.Name())
 			}
@@ -101,6 +103,21 @@ func requireReplicasAreMet(t *testing.T, q dashboards.Query, expr promql.Expr) {
 		case slices.Contains(ofReplica, v.Name):
 		default:
 			require.Contains(t, []promql.ItemType{promql.MAX, promql.MIN}, how, "%s: %s is the same at every replica", q.Name(), v.Name)
+		}
+		return nil
+	})
+}
+
+// requireOneCluster wants each selector to take the series of the cluster, and those that name none.
+func requireOneCluster(t *testing.T, q dashboards.Query, expr promql.Expr) {
+	t.Helper()
+	promql.Inspect(expr, func(n promql.Node, _ []promql.Node) error {
+		if v, ok := n.(*promql.VectorSelector); ok {
+			i := slices.IndexFunc(v.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "cluster" })
+			require.GreaterOrEqual(t, i, 0, "%s: %s of any cluster", q.Name(), v.Name)
+			for cluster, wanted := range map[string]bool{"prod": true, "": true, "prod-2": false} {
+				require.Equal(t, wanted, v.LabelMatchers[i].Matches(cluster), "%s: %s of cluster %q", q.Name(), v.Name, cluster)
+			}
 		}
 		return nil
 	})

@@ -9,10 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/evictrail/evictrail/alerts"
+	"github.com/evictrail/evictrail/dashboards"
 	"github.com/evictrail/evictrail/deploy"
 )
 
@@ -39,12 +41,14 @@ func TestPrometheusRule(t *testing.T) {
 	require.Equal(t, parseObject(t, readFile(t, "deploy/alerts/prometheusrule.yaml"))["spec"], rule.Object["spec"])
 
 	o := alerts.DefaultOptions()
-	o.Namespace, o.DashboardURL = "observability", "https://grafana.example"
+	o.Namespace, o.DashboardURL, o.PublicURL = "observability", "https://grafana.example", "https://evictrail.example"
 	want, err := alerts.PrometheusRule(alerts.Groups(o), "evictrail", o.Namespace, nil)
 	require.NoError(t, err)
-	rule = byKey(t, renderChart(t, chart, "testdata/small.yaml", "--namespace=observability",
-		"--set=prometheusRule.enabled=true,prometheusRule.dashboardURL=https://grafana.example/"))["PrometheusRule/observability/evictrail"]
-	require.Equal(t, parseObject(t, want)["spec"], rule.Object["spec"])
+	for _, grafana := range []string{"grafanaURL", "prometheusRule.dashboardURL"} {
+		rule = byKey(t, renderChart(t, chart, "testdata/small.yaml", "--namespace=observability",
+			"--set=prometheusRule.enabled=true,publicURL=https://evictrail.example,"+grafana+"=https://grafana.example/"))["PrometheusRule/observability/evictrail"]
+		require.Equal(t, parseObject(t, want)["spec"], rule.Object["spec"])
+	}
 }
 
 // TestRulesKnowTheJob: Prometheus calls the scrape what the rules call it, however the release is called.
@@ -62,6 +66,24 @@ func TestRulesKnowTheJob(t *testing.T) {
 	require.NotEqual(t, selector["app.kubernetes.io/component"], all["Service/evictrail/recorder"].GetLabels()["app.kubernetes.io/component"], "each pod is scraped once")
 }
 
+// TestAlertmanagerTemplates: they are those that are tested with Alertmanager, where it mounts them.
+func TestAlertmanagerTemplates(t *testing.T) {
+	t.Parallel()
+	text := renderChart(t, chart, "testdata/small.yaml", "--set=alertmanagerTemplates.enabled=true,alertmanagerTemplates.namespace=monitoring")
+	c := findObject[corev1.ConfigMap](t, text, "ConfigMap", "evictrail-alertmanager")
+	require.Equal(t, "monitoring", c.Namespace)
+	require.Equal(t, strings.TrimSpace(readFile(t, "deploy/alertmanager/evictrail.tmpl")), strings.TrimSpace(c.Data["evictrail.tmpl"]))
+}
+
+// TestLinksOfPages: the recorder knows where Grafana and the console are.
+func TestLinksOfPages(t *testing.T) {
+	t.Parallel()
+	text := renderChart(t, chart, "testdata/small.yaml", "--set=grafanaURL=https://grafana.example", `--set-json=consoleURLs=["https://console.example/{node}"]`)
+	args := findObject[appsv1.StatefulSet](t, text, "StatefulSet", "evictrail").Spec.Template.Spec.Containers[0].Args
+	require.Contains(t, args, "--grafana-url=https://grafana.example")
+	require.Contains(t, args, "--console-url=https://console.example/{node}")
+}
+
 // TestDashboards: each is there as it is generated, for the sidecar of Grafana's chart.
 func TestDashboards(t *testing.T) {
 	t.Parallel()
@@ -76,6 +98,13 @@ func TestDashboards(t *testing.T) {
 		require.Equal(t, "1", c.Labels["grafana_dashboard"])
 		require.JSONEq(t, readFile(t, "deploy/dashboards/"+name), c.Data[name])
 		require.True(t, json.Valid([]byte(c.Data[name])))
+	}
+
+	text = renderChart(t, chart, "testdata/small.yaml", "--set=dashboards.enabled=true,publicURL=https://evictrail.example/")
+	for _, d := range dashboards.All() {
+		want, err := d.LinkPages("https://evictrail.example").JSON()
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), findObject[corev1.ConfigMap](t, text, "ConfigMap", d.UID).Data[d.UID+".json"])
 	}
 }
 

@@ -14,41 +14,41 @@ import (
 
 // chosen is what the variables of the dashboards choose on a recording.
 var chosen = map[string]dashboardstest.Values{
-	"b-dual-retry-loop-v1.8": {"node": {"worker-1"}, "namespace": {"demo"}, "vmi": {"vm-d"}},
-	"c-node-drain":           {"node": {"worker-2"}, "namespace": {"demo"}, "vmi": {"db-local"}},
-	"g-churn-cooldown":       {"node": {"worker-1", "worker-2", "worker-3"}, "namespace": {"demo"}, "vmi": {"churner"}},
-	"k-blocked-slot":         {"node": {"worker-1"}, "namespace": {"demo"}, "vmi": {"nbr-2"}},
+	"b-dual-retry-loop-v1.8": {"cluster": {"b-dual-retry-loop-v1.8"}, "node": {"worker-1"}, "namespace": {"demo"}, "vmi": {"vm-d"}},
+	"c-node-drain":           {"cluster": {"c-node-drain"}, "node": {"worker-2"}, "namespace": {"demo"}, "vmi": {"db-local"}},
+	"g-churn-cooldown":       {"cluster": {"g-churn-cooldown"}, "node": {"worker-1", "worker-2", "worker-3"}, "namespace": {"demo"}, "vmi": {"churner"}},
+	"k-blocked-slot":         {"cluster": {"k-blocked-slot"}, "node": {"worker-1"}, "namespace": {"demo"}, "vmi": {"nbr-2"}},
 }
 
 // dataOf says which recordings have data for an expression. Those that are not named have it on all.
 var dataOf = map[string][]string{
-	"evictrail-overview/Alerts of evictrail that fire/A":               {"b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown"},
-	"evictrail-loop/Slots in use and their limits/A":                   {"b-dual-retry-loop-v1.8", "c-node-drain", "k-blocked-slot"}, // g chooses several nodes
-	"evictrail-drain/What is left, and for how long/C":                 {"c-node-drain"},
-	"evictrail-drain/What is left, and for how long/D":                 {"c-node-drain"},
-	"evictrail-drain/VMs left, by what blocks them/A":                  {"c-node-drain"},
-	"evictrail-migrations/How long the oldest waits/A":                 {"b-dual-retry-loop-v1.8", "c-node-drain", "k-blocked-slot"},
-	"evictrail-cooldown/Cooldowns, one for each time that one began/A": {"g-churn-cooldown"},
-	"evictrail-cooldown/How often the descheduler is held back/A":      {"g-churn-cooldown"},
-	"evictrail-vm/How long still/A":                                    {"g-churn-cooldown"},
-	"evictrail-vm/How long still/B":                                    {"b-dual-retry-loop-v1.8", "k-blocked-slot"},
-	"evictrail-vm/How long still/C":                                    {"b-dual-retry-loop-v1.8", "g-churn-cooldown", "k-blocked-slot"},
-	"evictrail-vm/How long still/D":                                    {"b-dual-retry-loop-v1.8", "g-churn-cooldown", "k-blocked-slot"},
+	"evictrail-overview/Firing alerts/A":                         {"b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown"},
+	"evictrail-loop/Slots in use and limits/A":                   {"b-dual-retry-loop-v1.8", "c-node-drain", "k-blocked-slot"}, // g chooses several nodes
+	"evictrail-drain/Drain progress/C":                           {"c-node-drain"},
+	"evictrail-drain/Drain progress/D":                           {"c-node-drain"},
+	"evictrail-drain/Remaining VMs by blocker/A":                 {"c-node-drain"},
+	"evictrail-migrations/Age of the oldest waiting migration/A": {"b-dual-retry-loop-v1.8", "c-node-drain", "k-blocked-slot"},
+	"evictrail-cooldown/Cooldown lengths, per cooldown/A":        {"g-churn-cooldown"},
+	"evictrail-cooldown/Block rate of the descheduler/A":         {"g-churn-cooldown"},
+	"evictrail-vm/Time left/A":                                   {"g-churn-cooldown"},
+	"evictrail-vm/Time left/B":                                   {"b-dual-retry-loop-v1.8", "k-blocked-slot"},
+	"evictrail-vm/Time left/C":                                   {"b-dual-retry-loop-v1.8", "g-churn-cooldown", "k-blocked-slot"},
+	"evictrail-vm/Time left/D":                                   {"b-dual-retry-loop-v1.8", "g-churn-cooldown", "k-blocked-slot"},
 }
 
 // emptyPanels are the expressions without data on any recording, each with the reason.
 var emptyPanels = map[string]string{
-	"evictrail-overview/Pressure and use of nodes/A":                                 ofOthers,
-	"evictrail-overview/Pressure and use of nodes/B":                                 ofOthers,
-	"evictrail-loop/Pressure and use of this node, before and after each eviction/A": ofOthers,
-	"evictrail-loop/Pressure and use of this node, before and after each eviction/B": ofOthers,
-	"evictrail-migrations/Memory written against memory moved/A":                     ofOthers,
-	"evictrail-migrations/Memory written against memory moved/B":                     ofOthers,
-	"evictrail-migrations/Data that is left to move/A":                               ofOthers,
-	"evictrail-cooldown/Cooldowns, one for each question of the descheduler/A":       ofOthers,
-	"evictrail-collector/Until the spool is full/A":                                  "the spool does not fill",
-	"evictrail-collector/What was lost, by cause/A":                                  "nothing was lost",
-	"evictrail-collector/What was lost, by cause/B":                                  "nothing was lost",
+	"evictrail-overview/Pressure and usage of nodes/A":                         ofOthers,
+	"evictrail-overview/Pressure and usage of nodes/B":                         ofOthers,
+	"evictrail-loop/Pressure and usage of this node/A":                         ofOthers,
+	"evictrail-loop/Pressure and usage of this node/B":                         ofOthers,
+	"evictrail-migrations/Dirty rate and transfer rate/A":                      ofOthers,
+	"evictrail-migrations/Dirty rate and transfer rate/B":                      ofOthers,
+	"evictrail-migrations/Remaining data/A":                                    ofOthers,
+	"evictrail-cooldown/Cooldown lengths, per evaluation by the descheduler/A": ofOthers,
+	"evictrail-collector/Spool runway/A":                                       "the spool does not fill",
+	"evictrail-collector/Lost facts by cause/A":                                "nothing was lost",
+	"evictrail-collector/Lost facts by cause/B":                                "nothing was lost",
 }
 
 const ofOthers = "the metrics are others' and are not in a recording's file"

@@ -4,5 +4,8 @@
 //
 // mutation_test.go asks the cases whether they would notice: it spoils one rule at a time.
 //
+// alertmanager_test.go has an Alertmanager, out of Debian's package by hack/ensure-alertmanager.sh, take the example of deploy/alertmanager and send messages
+// to receivers of the test.
+//
 // It is a module of its own, so that the product does not depend on Prometheus.
 package prometheus

@@ -45,7 +45,9 @@ func TestTextsReadWell(t *testing.T) {
 	t.Parallel()
 	known := knownShapes()
 	var out strings.Builder
-	for _, group := range alerts.Groups(alerts.DefaultOptions()) {
+	o := alerts.DefaultOptions()
+	o.DashboardURL, o.PublicURL = "https://grafana.example", "https://evictrail.example"
+	for _, group := range alerts.Groups(o) {
 		for _, rule := range group.Rules {
 			expr, err := parser.NewParser(parser.Options{}).ParseExpr(rule.Expr)
 			require.NoError(t, err)
@@ -65,7 +67,10 @@ func TestTextsReadWell(t *testing.T) {
 				}
 			}
 			require.Equal(t, "now-6h", dashboard.Query().Get("from"))
-			_, _ = fmt.Fprintf(&out, "%s (%s)\n  %s\n  %s\n  %s\n\n", rule.Alert, rule.Labels["severity"], texts["summary"], texts["description"], texts["dashboard_url"])
+			page, err := url.Parse(texts["page_url"])
+			require.NoError(t, err)
+			require.Equal(t, slices.Contains(left, "cluster"), page.Query().Get("cluster") == exampleLabels["cluster"], page)
+			_, _ = fmt.Fprintf(&out, "%s (%s)\n  %s\n  %s\n  %s\n  %s\n\n", rule.Alert, rule.Labels["severity"], texts["summary"], texts["description"], texts["dashboard_url"], texts["page_url"])
 		}
 	}
 	if *update {
@@ -87,6 +92,12 @@ func renderAnnotations(t *testing.T, rule alerts.Rule, left []string) map[string
 			has[label] = cause
 		}
 	}
+	return expandAnnotations(t, rule, has)
+}
+
+// expandAnnotations returns the annotations of an alert of a series.
+func expandAnnotations(t *testing.T, rule alerts.Rule, series map[string]string) map[string]string {
+	t.Helper()
 	value, known := exampleValues[rule.Alert]
 	if !known {
 		value = 3
@@ -94,7 +105,7 @@ func renderAnnotations(t *testing.T, rule alerts.Rule, left []string) map[string
 	out := map[string]string{}
 	for name, text := range rule.Annotations {
 		const names = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$value := .Value}}"
-		data := template.AlertTemplateData(has, nil, "", promql.Sample{F: value})
+		data := template.AlertTemplateData(series, nil, "", promql.Sample{F: value})
 		query := func(context.Context, string, time.Time) (promql.Vector, error) { return nil, nil }
 		expanded, err := template.NewTemplateExpander(t.Context(), names+text, rule.Alert, data, 0, query, nil, nil).Expand()
 		require.NoError(t, err, rule.Alert)
