@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -45,13 +46,13 @@ func TestWatch(t *testing.T) {
 		ended <- executeCommand(ctx, []string{"loops", "--open", "--watch", "--every", "100ms", "--database-url", url}, &out, &errs)
 	}()
 	seen := func(change string) func() bool {
-		return func() bool { return strings.Contains(out.String(), change) }
+		return func() bool { return regexp.MustCompile(change).MatchString(out.String()) }
 	}
-	require.Eventually(t, seen("No open loops.\n"), 30*time.Second, 100*time.Millisecond, "%s", &errs)
+	require.Eventually(t, seen(`^No open loops\.\n`), 30*time.Second, 100*time.Millisecond, "%s", &errs)
 	playBuiltin(t, url, "k-blocked-slot")
-	require.Eventually(t, seen("  new     k-blocked-slot  dual retry loop"), 30*time.Second, 100*time.Millisecond, "%s %s", &out, &errs)
+	require.Eventually(t, seen(` new +k-blocked-slot +dual retry loop`), 30*time.Second, 100*time.Millisecond, "%s %s", &out, &errs)
 	execSQL(t, url, "UPDATE evictrail.loops SET closed_at = opened_at + interval '1 minute', closed_by = 'quiet' WHERE closed_at IS NULL")
-	require.Eventually(t, seen("  gone    k-blocked-slot  dual retry loop"), 30*time.Second, 100*time.Millisecond)
+	require.Eventually(t, seen(` gone +k-blocked-slot +dual retry loop`), 30*time.Second, 100*time.Millisecond)
 	cancel()
 	require.Equal(t, exitFound, <-ended, errs.String())
 	require.Equal(t, 1, strings.Count(out.String(), "SEEN (UTC)"))
