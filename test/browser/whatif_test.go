@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatIf ticks a policy and names a setting to sweep, and reads what would have been different, with and without
+// TestWhatIf ticks a policy and names a setting to sweep, with the keyboard, and reads what would have been different, with and without
 // JavaScript.
 func TestWhatIf(t *testing.T) {
 	t.Parallel()
@@ -18,11 +18,12 @@ func TestWhatIf(t *testing.T) {
 			b.followLink(`nav[aria-label=More] a[href^="/whatif"]`)
 			require.Equal(t, "What if b-dual-retry-loop-v1.8", b.elementText("h1"))
 			require.Contains(t, b.elementText("main"), "Fill a setting, choose one to sweep, or tick a policy")
-			b.click("input[name=policy][value=try-once]")
+			evaluateJS[bool](b, `document.querySelector(".ask input[value=try-once]").focus() ?? true`)
+			b.pressKeys(" ")
 			evaluateJS[bool](b, `document.querySelector(".ask details").open = true`)
 			evaluateJS[bool](b, `document.querySelector("#sweep").focus() ?? true`)
 			b.awaitPageChange(func() { b.pressKeys("give-up-after=1..5\r") })
-			require.True(t, evaluateJS[bool](b, `document.querySelector("input[name=policy][value=try-once]").checked`), "the form keeps what was asked")
+			require.True(t, evaluateJS[bool](b, `document.querySelector(".ask input[value=try-once]").checked`), "the form keeps what was asked")
 			require.Contains(t, b.elementText("main"), "KubeVirt would have given up moving demo/vm-d away from worker-1")
 			require.Contains(t, b.elementText("main"), "Loops avoided: 1 dual retry loop.")
 			require.Contains(t, b.elementText("main"), "Assumptions")
