@@ -45,7 +45,7 @@ func TestPagesLinkElsewhere(t *testing.T) {
 			{"Grafana", "https://grafana.example/d/evictrail-loop?from=1795221000000&to=1795224600000" + times + "&var-node=n1"},
 			{"Console", "https://console.example/prod%20%26%20co"}, {"Node in the console", "https://console.example/nodes/n1"},
 		}},
-		{"all clusters", frontBody{All: []clusterCard{{}}}, []choice{{"Grafana", "https://grafana.example/d/evictrail-fleet"}}},
+		{"all clusters", frontBody{All: []fleetRow{{}}}, []choice{{"Grafana", "https://grafana.example/d/evictrail-fleet"}}},
 		{"an error", failure{}, nil},
 	}
 	for _, tt := range tests {
