@@ -374,10 +374,7 @@ func LostEndings() []Ending { return append(PlatformEndings(), EndingFailed) }
 
 // FormatShortRequester names who asked in a few words: a known program by its name, another service account by namespace/name, a user by name.
 func FormatShortRequester(user, impersonator string, class RequesterClass) string {
-	name := strings.ReplaceAll(strings.TrimPrefix(user, serviceAccount), ":", "/")
-	if !strings.HasPrefix(user, serviceAccount) {
-		name = user
-	}
+	name := ShortRequester(user, class)
 	switch {
 	case user == "" || class.isController() && class != RequesterServiceAccount && strings.HasPrefix(user, "system:"):
 		name = class.Label().Short
