@@ -1,6 +1,7 @@
 package dashboards
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -106,7 +107,7 @@ func linkPages(d dashboard.Dashboard, address string) {
 			page, known := pageLinks[*column]
 			for i, property := range o.Properties {
 				if links, is := property.Value.([]dataLink); is && known {
-					o.Properties[i].Value = append(links[:len(links):len(links)], dataLink{page.Title, address + page.URL})
+					o.Properties[i].Value = slices.Concat(links, []dataLink{{page.Title, address + page.URL}})
 				}
 			}
 		}

@@ -283,14 +283,14 @@ func (v *visit) apiLinks(noun string, values url.Values) (csv, json, command str
 		u := url.URL{Path: "/api/v1/" + noun, RawQuery: asked.Encode()}
 		return u.String()
 	}
-	scheme, token := "http", ""
+	scheme, header := "http", ""
 	if v.TLS != nil || v.Header.Get("X-Forwarded-Proto") == "https" {
 		scheme = "https"
 	}
 	if v.site.Guarded {
-		token = `-H "Authorization: Bearer $TOKEN" `
+		header = `-H "Authorization: Bearer $TOKEN" `
 	}
-	command = "curl -fsS " + token + quoteForShell(scheme+"://"+v.Host+address(""))
+	command = "curl -fsS " + header + quoteForShell(scheme+"://"+v.Host+address(""))
 	return address("csv"), address("json"), command
 }
 

@@ -37,7 +37,7 @@ func (l listing) Recorders(_ context.Context, _ string, from, _ time.Time) ([]tr
 	return []trail.RecorderStatus{s}, nil
 }
 
-func (l listing) ListText(_ context.Context, v trail.View, q trail.Query) (trail.Table, error) {
+func (l listing) ListText(_ context.Context, _ trail.View, q trail.Query) (trail.Table, error) {
 	if q.MaxBytes > 0 && q.Limit == 7 {
 		return trail.Table{}, &trail.TooLargeError{Rows: 2}
 	}

@@ -83,5 +83,4 @@ func TestAck(t *testing.T) {
 	require.Contains(t, run(exitUsage, "ack", "vm", "demo/nbr-1", "--note", "known", "--for", "31d", "--database-url", url), "at most 30 days")
 	require.Contains(t, run(exitUsage, "ack", "vm", "demo/nbr-1", "--note", "known", "--for", "soon", "--database-url", url), "expected a time such as 8h or 2d")
 	require.Contains(t, run(exitUsage, "ack", "withdraw", "x", "--database-url", url), "expected the ID of an acknowledgement")
-
 }

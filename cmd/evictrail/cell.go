@@ -139,9 +139,9 @@ func columnsOf(t trail.Table, view trail.View, wide bool) []string {
 		return out
 	}
 	for _, column := range view.Brief {
-		switch {
-		case column == "vmi":
-		case column == "namespace":
+		switch column {
+		case "vmi":
+		case "namespace":
 			out = append(out, vmColumn)
 		default:
 			out = append(out, column)

@@ -94,21 +94,21 @@ func TestDashboardsTellOfASample(t *testing.T) {
 	}
 
 	for name, columns := range map[string][]string{
-		"Migrations begun, by cause/A":          {"value"},
-		"Who asked, and why/A":                  {"vms", "moves", "failed"},
-		"Time in each phase, by how it ended/A": {"waits", "target_starts", "target_prepares", "handover", "data_moves"},
-		"Moves between nodes/nodes":             {"arc__succeeded", "arc__failed"},
+		"Started migrations by cause/A":   {"value"},
+		"Requesters and stated reasons/A": {"vms", "moves", "failed"},
+		"Time per phase by outcome/A":     {"waits", "target_starts", "target_prepares", "handover", "data_moves"},
+		"Moves between nodes/nodes":       {"arc__succeeded", "arc__failed"},
 	} {
 		got, want := sumColumns(a.queryPanel(t, name, "shop"), columns), sumColumns(a.queryUnsampledPanel(t, name, "shop"), columns)
 		for _, c := range columns {
 			require.InEpsilon(t, want[c], got[c], 0.1, "%s, %s: an estimate", name, c)
 		}
 	}
-	for _, name := range []string{"Failures by reason and pair of nodes/A", "Moves between nodes/edges", "VMs that were moved more than once, and their path/A"} {
+	for _, name := range []string{"Failures by reason and pair of nodes/A", "Moves between nodes/edges", "Paths of VMs moved more than once/A"} {
 		require.Equal(t, a.queryUnsampledPanel(t, name, "shop")[0], a.queryPanel(t, name, "shop")[0], "%s: what is frequent is found, and counted", name)
 	}
 	var listed []any
-	for _, vm := range a.queryPanel(t, "VMs that were moved more than once, and their path/A", "shop") {
+	for _, vm := range a.queryPanel(t, "Paths of VMs moved more than once/A", "shop") {
 		listed = append(listed, vm["vmi"])
 	}
 	require.Contains(t, listed[:2], "back", "what goes back and forth is found, however few moves that are")
@@ -122,7 +122,7 @@ func TestDashboardsTellOfASample(t *testing.T) {
 
 	plain := a.queryRows(t, whoAskedPlainly)
 	require.Len(t, plain, 3)
-	for i, row := range a.queryPanel(t, "Who asked, and why/A", "tiny") {
+	for i, row := range a.queryPanel(t, "Requesters and stated reasons/A", "tiny") {
 		require.Equal(t, fmt.Sprint(plain[i]), fmt.Sprint(row))
 	}
 }

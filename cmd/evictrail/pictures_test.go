@@ -42,5 +42,5 @@ WHERE c.cluster = e.cluster AND e.vmi = 'vm-d' AND e.failed_attempts > 0`)
 	require.Contains(t, fetchPage(t, server, "/?cluster=b-dual-retry-loop-v1.8").text, "overdue by 15 h 46 min : due 2026-11-20 ")
 	_, out, errOut = runCommand(t, "evacuations", "--vm", "demo/vm-d", "--database-url", address)
 	require.Contains(t, out, "OVERDUE", errOut)
-	require.Contains(t, out, "15:46:00", errOut)
+	require.Contains(t, out, "15h46m", errOut)
 }

@@ -45,6 +45,7 @@ func TestTablesFit(t *testing.T) {
 	narrow, leftOut := table.render(80, true)
 	require.Equal(t, []string{"PATH", "CLOSED BY"}, leftOut)
 	const open, over = "\x1b[1;31m", "\x1b[0m"
+	above, _, _ := strings.Cut(narrow, "endless")
 	require.Equal(t, `KIND     NODE      VM         OPENED AT   CLOSED AT   SUMMARY
                               (UTC)       (UTC)
 `+open+`dual     worker-1  shop/db-1  2026-11-21  -           Two controllers work`+over+`
@@ -53,7 +54,7 @@ func TestTablesFit(t *testing.T) {
 `+open+`                                                      8 times to move shop/db-1`+over+`
 `+open+`                                                      and tries on, while the`+over+`
 `+open+`                                                      descheduler asked for the…`+over+`
-`, narrow[:strings.Index(narrow, "endless")])
+`, above)
 }
 
 func TestCells(t *testing.T) {

@@ -85,6 +85,7 @@ func (a topAnswered) applyTo(m *topModel) topTask {
 	return nil
 }
 
+//nolint:unparam // as topMessage has it
 func (r topResized) applyTo(m *topModel) topTask {
 	m.on.width, m.on.height = r.width, r.height
 	return nil
@@ -157,6 +158,7 @@ func (m *topModel) pressKey(key topKey) topTask {
 		m.changeList(func() { m.order = sortOrders[(slices.Index(sortOrders, m.order)+1)%len(sortOrders)] })
 	case "/":
 		m.typing = true
+	case keyCtrlC, keyBackspace, keyLeft, keyPageUp, keyPageDown: // nothing
 	case keyEnter:
 		if shown := m.listShown(); m.chosen < len(shown) {
 			about := shown[m.chosen]
@@ -209,6 +211,7 @@ func (m *topModel) scrollAnswer(key topKey) {
 		m.why.top = 0
 	case keyEnd, "G":
 		m.why.top = len(m.answerLines())
+	case keyCtrlC: // it ends before this
 	}
 	m.why.top = max(min(m.why.top, len(m.answerLines())-page), 0)
 }
@@ -291,7 +294,7 @@ func (m *topModel) viewList() string {
 
 // fill returns a screen: the keys stand in its last line.
 func (m *topModel) fill(head, body []string, keys string) string {
-	lines := append(head, body...)
+	lines := slices.Concat(head, body)
 	for len(lines) < m.on.height-1 {
 		lines = append(lines, "")
 	}
