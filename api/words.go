@@ -106,7 +106,7 @@ var problemAbout = map[int]string{
 	http.StatusBadRequest:            "What was sent cannot be understood, or asks for too much at once.",
 	http.StatusUnauthorized:          "The sender, or the caller, is not known.",
 	http.StatusForbidden:             "No sender is known, the caller may see nothing, or a page of another site sent what would write.",
-	http.StatusNotFound:              "Nothing is known of what was asked for.",
+	http.StatusNotFound:              "No record of what was asked for.",
 	http.StatusMethodNotAllowed:      "The method does nothing here.",
 	http.StatusNotAcceptable:         "It does not come in the formats that Accept names.",
 	http.StatusRequestTimeout:        "The body did not arrive in time.",

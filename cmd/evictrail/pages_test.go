@@ -297,15 +297,15 @@ func TestPagesRefuse(t *testing.T) {
 		says          string
 	}{
 		{"a VM that nobody knows", "/vms/demo/nobody", http.StatusNotFound, "Search for a part of its name."},
-		{"a node that nobody knows", "/nodes/nowhere", http.StatusNotFound, "Nothing is known"},
+		{"a node that nobody knows", "/nodes/nowhere", http.StatusNotFound, "No record of"},
 		{"a VM in two clusters", "/vms/demo/vm-d", http.StatusMultipleChoices, "Which one do you mean?"},
 		{"facts of a VM in two clusters", "/facts?vm=demo/vm-d", http.StatusMultipleChoices, "Which one do you mean?"},
-		{"a cluster that nobody knows", "/?cluster=none", http.StatusNotFound, "Nothing is known"},
+		{"a cluster that nobody knows", "/?cluster=none", http.StatusNotFound, "No record of"},
 		{"no time", "/vms/demo/vm-d?cluster=b-dual-retry-loop&from=yesterday", http.StatusBadRequest, `from="yesterday": expected a time`},
 		{"a time that ends before it begins", "/vms/demo/vm-d?cluster=b-dual-retry-loop&from=2026-11-21T01:00:00Z&to=2026-11-21T00:00:00Z", http.StatusBadRequest, "expected at least"},
 		{"no span", "/?cluster=b-dual-retry-loop&span=ever", http.StatusBadRequest, "expected 1h, 6h"},
 		{"no loop", "/loops/one", http.StatusBadRequest, "expected a UUID"},
-		{"a loop that nobody knows", "/loops/00000000-0000-8000-8000-000000000000", http.StatusNotFound, "Nothing is known"},
+		{"a loop that nobody knows", "/loops/00000000-0000-8000-8000-000000000000", http.StatusNotFound, "No record of"},
 		{"facts of nobody", "/facts", http.StatusBadRequest, "expected vm=NAMESPACE/NAME or node=NAME"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -50,7 +50,7 @@ func TestSearch(t *testing.T) {
 				require.Equal(t, cluster, b.currentURL().Query().Get("cluster"), c.asked)
 			}
 			b.searchFor("nobody-at-all")
-			require.Contains(t, b.elementText("main"), "Nothing is known by that name.")
+			require.Contains(t, b.elementText("main"), "No record of that name.")
 			b.searchFor(`"><b>x`)
 			require.Equal(t, `Search: "><b>x`, b.elementText("h1"))
 		})
