@@ -94,8 +94,9 @@ func (s *Store) deriveByHand(ctx context.Context, cluster string, now time.Time,
 		}
 		d.term = 0
 		var by *deposedError
-		if errors.As(err, &by) && by.latest == 0 {
-			continue // nobody derives
+		if errors.As(err, &by) && by.latest == 0 { // nobody derives: the database is another one, or was emptied
+			d.resetAll()
+			continue
 		}
 		if derived, err := s.awaitLeader(ctx, cluster); err != nil || derived {
 			return count, news, err

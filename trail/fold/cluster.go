@@ -163,7 +163,7 @@ func (t *tick) appendFacts(ctx context.Context) (fresh []trail.Fact, vms dirtyMa
 			since = minTime(since, dirtySince(&d.Facts[i]))
 		}
 		w := t.c.windows[d.Subject]
-		if !d.isAllSince(w) {
+		if !d.isComplete(w) {
 			d.Facts = nil
 		}
 		if w != nil && d.Version > w.Version && (d.Facts == nil || d.First > w.Version+1) {
@@ -292,11 +292,10 @@ func (t *tick) markOrDeferVM(s trail.Subject, since time.Time, vms dirtyMarks) {
 	}
 }
 
-// isAllSince reports whether the Facts of a mark are all that is to be folded of a subject, whose window this is: none of them was before its Since, or what was
-// is folded.
-func (d *Dirty) isAllSince(w *Window) bool {
-	before := !slices.ContainsFunc(d.Facts, func(f trail.Fact) bool { return !f.OccurredAt.After(d.Since) })
-	return !before || d.First == 1 || w != nil && d.First == w.folded+1
+// isComplete reports whether the Facts of a mark are all that was recorded of a subject since its window, if there is one, was folded. They are not where another
+// writer recorded facts in between: these are in the Source alone.
+func (d *Dirty) isComplete(w *Window) bool {
+	return d.First == 1 || w != nil && d.First == w.folded+1
 }
 
 // filterRequests returns those of some requests that are about a pod or a migration of a VM.
