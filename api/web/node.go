@@ -245,8 +245,8 @@ func (d draft) slotLane(node string) lane {
 		}
 		title, class, label := fmt.Sprintf("The descheduler counts %d evictions from %s as under way since %s", used, node, formatTime(e.at)), "slots", fmt.Sprint(used)
 		if limit := d.cluster.SlotLimit(e.at); limit > 0 {
-			title += fmt.Sprintf("; its limit is %d", limit)
 			label = fmt.Sprintf("%d of %d slots", used, limit)
+			title = fmt.Sprintf("Evictions from %s that the descheduler counts as under way since %s: %s", node, formatTime(e.at), label)
 			switch {
 			case used > limit:
 				class = "slots over"

@@ -27,7 +27,7 @@ func TestMomentOfThePast(t *testing.T) {
 			require.Contains(t, b.elementText(".moment.past"), "You are looking at 2026-11-21 00:36:00 UTC")
 			require.Contains(t, b.elementText("main"), "What was to do then")
 			require.Equal(t, 0, evaluateJS[int](b, `[...document.querySelectorAll(".copyable button")].filter(x => x.checkVisibility()).length`))
-			require.Contains(t, b.elementText("main"), "is still to move", "as it was")
+			require.Contains(t, b.elementText("main"), "to leave it for 3 min 3 s", "as it was")
 			if !l.noScript {
 				b.checkAccessibility(string(axe))
 			}

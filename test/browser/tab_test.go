@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
 
@@ -239,10 +240,25 @@ func (b *tab) followLink(selector string) {
 	b.awaitPageChange(func() { b.click(selector) })
 }
 
-// pressKeys presses keys.
+// pressKeys presses keys as a keyboard does: a character comes with its key, so that a page which handles the key does not get the character, too.
 func (b *tab) pressKeys(keys string) {
 	b.Helper()
-	b.runActions(chromedp.KeyEvent(keys))
+	for _, key := range keys {
+		var text string
+		events := kb.Encode(key)
+		for _, e := range events {
+			text += e.Text
+		}
+		for _, e := range events {
+			if e.Type == kb.KeyChar {
+				continue
+			}
+			if e.Type == kb.KeyDown {
+				e.Text = text
+			}
+			b.runActions(newCommandAction(input.DispatchKeyEvent, *e))
+		}
+	}
 }
 
 // drag presses the mouse at one point, moves it to another and lets it go.
