@@ -94,7 +94,7 @@ func TestRoutingPageShowsTheExample(t *testing.T) {
 type inboxes map[string]chan []byte
 
 // TestMessagesArrive has a real Alertmanager send alerts to receivers of this test: with titles, texts, and links about the time of the alert.
-func TestMessagesArrive(t *testing.T) {
+func TestMessagesArrive(t *testing.T) { //nolint:tparallel // its parts read one inbox after the other
 	t.Parallel()
 	inbox := inboxes{}
 	for _, receiver := range []string{"slack", "teams", "hook", "mail"} {
@@ -104,7 +104,7 @@ func TestMessagesArrive(t *testing.T) {
 	start := time.Now().UTC().Add(-30 * time.Minute).Truncate(time.Second)
 	from, millis := start.Add(-time.Hour).Format(time.RFC3339), start.Add(-time.Hour).UnixMilli()
 
-	t.Run("a critical alert", func(t *testing.T) { //nolint:paralleltest // one after the other reads the inbox
+	t.Run("a critical alert", func(t *testing.T) {
 		postAlerts(t, url, start, time.Time{}, exampleAlert(t, "EvictrailGuestsLostWidespread", "critical", nil))
 		slack := readSlack(t, receiveMessage(t, inbox, "slack"))
 		require.Equal(t, "CRITICAL prod: The platform shut down or lost 3 VMs within 15 minutes", slack.Title)
@@ -125,7 +125,7 @@ func TestMessagesArrive(t *testing.T) {
 		require.Equal(t, "https://evictrail.example/?cluster=prod", hook.Alerts[0].Annotations["page_url"], "a webhook is sent annotations as they are")
 	})
 
-	t.Run("two warnings, one of which ends", func(t *testing.T) { //nolint:paralleltest // as above
+	t.Run("two warnings, one of which ends", func(t *testing.T) {
 		one := exampleAlert(t, "EvictrailEvacuationStuck", "warning", map[string]string{"vmi": "db-1"})
 		two := exampleAlert(t, "EvictrailEvacuationStuck", "warning", map[string]string{"vmi": "db-2"})
 		two.Annotations["summary"] += " & <!channel>"
@@ -148,7 +148,7 @@ func TestMessagesArrive(t *testing.T) {
 		require.True(t, strings.HasSuffix(slack.buttons()["Dashboard"], fmt.Sprintf("&from=%d&to=%d", millis, end.Add(10*time.Minute).UnixMilli())), slack.buttons())
 	})
 
-	t.Run("an alert without links", func(t *testing.T) { //nolint:paralleltest // as above
+	t.Run("an alert without links", func(t *testing.T) {
 		bare := exampleAlert(t, "EvictrailNoLeader", "warning", nil)
 		delete(bare.Annotations, "page_url")
 		delete(bare.Annotations, "dashboard_url")
@@ -159,7 +159,7 @@ func TestMessagesArrive(t *testing.T) {
 		require.NotContains(t, readSlack(t, receiveMessage(t, inbox, "teams")).Text, "[Page]")
 	})
 
-	t.Run("a mail", func(t *testing.T) { //nolint:paralleltest // as above
+	t.Run("a mail", func(t *testing.T) {
 		postAlerts(t, url, start, time.Time{}, exampleAlert(t, "EvictrailVMChurnHigh", "info", nil))
 		subject, html := readMail(t, receiveMessage(t, inbox, "mail"))
 		require.Equal(t, "INFO prod: VM shop/db-1 was rebalanced 3 times in 24h", subject)
