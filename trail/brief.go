@@ -13,6 +13,7 @@ type Brief struct {
 	Status   string `json:"status"`             // where the guest is, and what keeps it there
 	AskedBy  string `json:"asked_by,omitempty"` // who asked for what happened last, when, and with which words
 	Attempts string `json:"attempts,omitempty"` // how often it was tried to move it, how that ended, and why it last failed
+	Outlook  string `json:"outlook,omitempty"`  // whether the open evacuation can succeed, why, and the smallest change that would help
 	Verdict  string `json:"verdict,omitempty"`  // whether the move was needed, and what came of it
 }
 
@@ -21,7 +22,7 @@ type BriefLine struct{ Label, Text string }
 
 // Lines returns the lines that say something, in their order.
 func (b Brief) Lines() []BriefLine {
-	all := []BriefLine{{"Status", b.Status}, {"Asked by", b.AskedBy}, {"Attempts", b.Attempts}, {"Verdict", b.Verdict}}
+	all := []BriefLine{{"Status", b.Status}, {"Asked by", b.AskedBy}, {"Attempts", b.Attempts}, {"Outlook", b.Outlook}, {"Verdict", b.Verdict}}
 	return slices.DeleteFunc(all, func(l BriefLine) bool { return l.Text == "" })
 }
 
@@ -34,6 +35,9 @@ func (c *Cluster) newBrief(namespace, vmi string, d Derived, last episode) Brief
 	b := Brief{Status: s.summarizeStatus(), AskedBy: last.summarizeRequester(d)}
 	tried := last.listAttempts(d)
 	b.Attempts = countAttempts(tried, last.evacuation)
+	if e := openEvacuation(d); e != nil {
+		b.Outlook = e.DescribeOutlook()
+	}
 	for i := len(tried) - 1; i >= 0 && b.Verdict == ""; i-- {
 		b.Verdict = tried[i].summarizeVerdict()
 	}

@@ -39,6 +39,8 @@ func TestBrief(t *testing.T) {
 			"Status: On n1 for 10 min; to leave it for 9 min 0 s; failing; next attempt overdue by 4 min 20 s",
 			`Asked by: alice (kubectl), at 2026-11-21 00:01:00Z, saying "` + strings.Repeat("a long reason ", 8) + `a lon…"; 1 later request, the last at 2026-11-21 00:01:30Z`,
 			"Attempts: 2 failed; last failure at 2026-11-21 00:05:00Z: target setup, ended before hand-over",
+			"Outlook: Not until something changes: KubeVirt has made no migration since 2026-11-21 00:05:40Z, and nothing that is recorded keeps it from doing so. " +
+				"Smallest change: check that virt-controller runs and leads, and that migrations under way get on",
 		}},
 		{"its owner has to move it", func(h *history) {
 			h.changeVM(0, "db", func(v *tracker.VMIObservation) { v.Strategy = trail.StrategyExternal })
@@ -47,6 +49,8 @@ func TestBrief(t *testing.T) {
 			"Status: On n1 for 10 min; to leave it for 9 min 0 s; left to the owner",
 			"Asked by: The descheduler, marked at 2026-11-21 00:01:00Z (descheduler, asserted)",
 			"Attempts: None by KubeVirt: its owner must move it",
+			"Outlook: Not until something changes: its eviction strategy is External: KubeVirt makes no migration. " +
+				"Smallest change: have the controller that owns the VM move it, or withdraw the eviction",
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -88,6 +88,9 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	byOpening(d.Loops)
 	explainWaits(lives, migrations, pods, now)
 	explainStalls(migrations, env, now)
+	for _, l := range lives {
+		l.evaluateOutlooks(migrations, pods, env, now)
+	}
 	for _, m := range migrations {
 		m.evaluateVerdict()
 	}

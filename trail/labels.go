@@ -296,6 +296,12 @@ var outageEndLabels = labels[OutageEnd]{
 	{OutageNodeGone, "node gone", "The node was deleted."},
 }
 
+var outlookLabels = labels[Outlook]{
+	{OutlookNever, "never as configured", "The evacuation cannot succeed as the VM, its disks and the nodes are configured."},
+	{OutlookNotUntil, "not until something changes", "The evacuation cannot succeed before something changes that need not change by itself."},
+	{OutlookTransient, "transient", "What is in the way of the evacuation passes by itself."},
+}
+
 var obstacleLabels = labels[ObstacleKind]{
 	{ObstacleGone, "not running", "The VM does not run."},
 	{ObstacleNodeNotReady, "on an unready node", "The node of the VM is not ready."},
@@ -413,6 +419,9 @@ func (t Trigger) Label() Label { return triggerLabels.of(t) }
 // Label returns the label of the outcome.
 func (o Outcome) Label() Label { return outcomeLabels.of(o) }
 
+// Label returns the label of the outlook.
+func (o Outlook) Label() Label { return outlookLabels.of(o) }
+
 // Label returns the label of the reason.
 func (r WaitReason) Label() Label { return waitLabels.of(r) }
 
@@ -497,6 +506,7 @@ func LabelSets() []LabelSet {
 		effectLabels.newSet("effect of an eviction request", "eviction_requests.effect"),
 		requestSourceLabels.newSet("source of an eviction request", "eviction_requests.source"),
 		confidenceLabels.newSet("confidence", "eviction_requests.confidence", "evacuations.confidence", "migrations.trigger_confidence"),
+		outlookLabels.newSet("outlook of an evacuation", "evacuations.outlook"),
 		markedByLabels.newSet("beginning of an evacuation", "evacuations.marked_by"),
 		triggerLabels.newSet("trigger", "evacuations.trigger", "migrations.trigger"),
 		outcomeLabels.newSet("outcome", "evacuations.outcome", "migrations.outcome"),

@@ -96,6 +96,9 @@ func writeRows(b *strings.Builder, d trail.Derived) {
 		}
 		fmt.Fprintf(b, "evacuation of %s/%s from %s: %s to %s %s, by %s, %s by %s (%s), attempts %d failed %d, fulfilled by %s%s\n", e.VMI, e.VMIUID, e.Node,
 			formatShortTime(e.MarkedAt), formatShortTime(e.EndedAt), formatOrDash(string(e.Outcome)), e.MarkedBy, e.Trigger, e.RequesterClass, e.Confidence, e.Attempts, e.FailedAttempts, formatOrDash(e.FulfilledBy), retry)
+		if e.Outlook != "" {
+			fmt.Fprintf(b, "outlook of %s/%s: %s\n", e.VMI, e.VMIUID, e.DescribeOutlook())
+		}
 	}
 	for _, m := range d.Migrations {
 		wait := ""

@@ -73,7 +73,10 @@ SELECT
         AND e.ended_at IS NULL
       ORDER BY k.created_at DESC
       LIMIT 1
-    ) AS acknowledgement_note
+    ) AS acknowledgement_note,
+    outlook,
+    outlook_because,
+    outlook_change
 FROM evictrail.evacuations AS e;
 
 COMMENT ON VIEW evictrail_v1.evacuations IS 'Evacuations: from KubeVirt''s mark on a VMI (status.evacuationNodeName) to its end, with their attempts counted.';
@@ -114,3 +117,6 @@ COMMENT ON COLUMN evictrail_v1.evacuations.overdue IS 'How long ago its next att
 COMMENT ON COLUMN evictrail_v1.evacuations.acknowledged_by IS 'Who acknowledged the problem of its VM; see acknowledgements. NULL where nobody has, it is over, or the acknowledgement has ended.';
 COMMENT ON COLUMN evictrail_v1.evacuations.acknowledged_until IS 'Until when that acknowledgement holds. NULL where there is none.';
 COMMENT ON COLUMN evictrail_v1.evacuations.acknowledgement_note IS 'What its author wrote. NULL where there is none.';
+COMMENT ON COLUMN evictrail_v1.evacuations.outlook IS 'Whether an open evacuation can succeed as things are: never (not as the VM, its disks and the nodes are configured), not_until (something must change first), transient (what is in the way passes by itself). NULL where it is over, or nothing is in its way.';
+COMMENT ON COLUMN evictrail_v1.evacuations.outlook_because IS 'The evidence for that, such as the words of the scheduler. NULL where there is no outlook.';
+COMMENT ON COLUMN evictrail_v1.evacuations.outlook_change IS 'The smallest change that would help. NULL where there is no outlook, or none is needed.';
