@@ -50,7 +50,7 @@ type Evacuation struct {
 	InProgressLostAt   time.Time      `json:"in_progress_lost_at,omitzero"` // when it was last taken off while the evacuation was open; zero while it is there
 	Objective          Span           `json:"objective_seconds,omitempty"`  // within which it was to be done; zero where its requester has none
 	ObjectiveMet       *bool          `json:"objective_met,omitempty"`      // whether it was; nil where that is not decided, or was not put to the test
-	Outlook            Outlook        `json:"outlook,omitempty"`        // whether it can succeed as things are; empty where it is over, or nothing is in its way
+	Outlook            Outlook        `json:"outlook,omitempty"`            // whether it can succeed as things are; empty where it is over, or nothing is in its way
 	OutlookBecause     string         `json:"outlook_because,omitempty"`
 	OutlookChange      string         `json:"outlook_change,omitempty"` // the smallest change that would help; empty where none is needed
 	SeenLate           bool           `json:"seen_late"`

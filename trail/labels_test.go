@@ -30,7 +30,7 @@ var closedTypes = map[string]string{
 	"LoadMoment": "moment of a load sample", "LoadSample": "sample around a moment", "LoadLack": "reason for which load is not known",
 	"LoadOrigin": "origin of load", "RecorderState": "state of the recorder", "Clock": "clock of a fact", "FoundKind": "kind of a search result",
 	"VMState": "state of a VM that runs", "Outlook": "outlook of an evacuation",
-	"Kind":    "kind of a fact", "RequestSource": "source of an eviction request",
+	"Kind": "kind of a fact", "RequestSource": "source of an eviction request",
 }
 
 // closedPrefixes says the same of constants that have no type of their own, by how their names begin.
