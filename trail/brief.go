@@ -207,7 +207,7 @@ func (m *Migration) summarizeVerdict() string {
 	var parts []string
 	switch m.Need {
 	case Needed, NotNeeded:
-		parts = append(parts, upperFirst(m.Need.Label().Short))
+		parts = append(parts, UpperFirst(m.Need.Label().Short))
 	case NeedUnknown:
 		if m.Outcome == OutcomeSucceeded { // of one that changed nothing it does not matter
 			parts = append(parts, "Unknown whether it was needed: "+m.NeedBecause)

@@ -98,7 +98,7 @@ func (e Evacuation) endWithVMI(deleted time.Time, mine []Migration) []string {
 	}
 	for i := range mine {
 		if m := &mine[i]; m.goneWithVMI() {
-			text = append(text, fmt.Sprintf("%s ended because the VMI was deleted.", upperFirst(m.formatLabel())))
+			text = append(text, fmt.Sprintf("%s ended because the VMI was deleted.", UpperFirst(m.formatLabel())))
 		}
 	}
 	return text
@@ -133,7 +133,7 @@ func (e Evacuation) otherMigrations(d Derived) []string {
 		case !m.FinishedAt.IsZero():
 			how = "is gone; how it ended was not seen"
 		}
-		text = append(text, fmt.Sprintf("%s, created at %s, %s.", upperFirst(m.formatOrigin()), formatClock(m.CreatedAt), how))
+		text = append(text, fmt.Sprintf("%s, created at %s, %s.", UpperFirst(m.formatOrigin()), formatClock(m.CreatedAt), how))
 	}
 	return text
 }
@@ -249,7 +249,7 @@ func (e Evacuation) stillOpen(mine []Migration, deleted, now time.Time) []string
 	case now.Before(e.NextRetryAt):
 		text = append(text, fmt.Sprintf("KubeVirt will try again, not before %s.", formatClock(e.NextRetryAt)))
 	case !e.NextRetryAt.IsZero():
-		text = append(text, upperFirst(e.overdueAttempt(now))+".")
+		text = append(text, UpperFirst(e.overdueAttempt(now))+".")
 	default:
 		text = append(text, "KubeVirt will try again.")
 	}

@@ -14,7 +14,7 @@ type Headline struct {
 	Text     string // sentences
 }
 
-// Headline says the worst of the incidents and the oldest, else what happened since From, else that all is clear. It claims that
+// Headline says the worst of the incidents and the oldest, and how many are acknowledged, else what happened since From, else that all is clear. It claims that
 // nothing is wrong only where the recorder is certain; nil: nothing is known of it.
 func (o *Overview) Headline(incidents []Incident, recorder *RecorderStatus) Headline {
 	certain := recorder != nil && recorder.Certain()
@@ -23,8 +23,8 @@ func (o *Overview) Headline(incidents []Incident, recorder *RecorderStatus) Head
 	past := o.describePast()
 	switch {
 	case len(incidents) > 0:
-		h.Severity = incidents[0].Severity
-		h.Text = describeIncidents(incidents, o.At)
+		h.Severity = worstSeverity(incidents)
+		h.Text = describeNewest(incidents, o.At)
 		if !certain {
 			h.Text += " There may be more: the cluster is not fully recorded."
 		}
@@ -81,6 +81,30 @@ func (o *Overview) countMoves() int {
 	return n
 }
 
+// worstSeverity returns how much incidents, at least one, need a person who does not know of them yet.
+func worstSeverity(incidents []Incident) Severity {
+	if incidents[0].Acknowledged != nil {
+		return SeverityInfo
+	}
+	return incidents[0].Severity
+}
+
+// describeNewest says what nobody has acknowledged, and how much is; where all is acknowledged, that.
+func describeNewest(incidents []Incident, now time.Time) string {
+	known := slices.IndexFunc(incidents, func(i Incident) bool { return i.Acknowledged != nil })
+	switch {
+	case known < 0:
+		return describeIncidents(incidents, now)
+	case known > 0 && known == len(incidents)-1:
+		return describeIncidents(incidents[:known], now) + " 1 more is acknowledged."
+	case known > 0:
+		return fmt.Sprintf("%s %d more are acknowledged.", describeIncidents(incidents[:known], now), len(incidents)-known)
+	case len(incidents) == 1:
+		return fmt.Sprintf("%s Acknowledged by %s.", describeIncidents(incidents, now), incidents[0].Acknowledged.Author)
+	}
+	return describeIncidents(incidents, now) + " All are acknowledged."
+}
+
 // describeIncidents says the worst trouble, its cause and its oldest subject, then the others.
 func describeIncidents(incidents []Incident, now time.Time) string {
 	lead := incidents[0]
@@ -109,7 +133,7 @@ func describeIncidents(incidents []Incident, now time.Time) string {
 
 // describeAlone is a sentence about one incident.
 func (i Incident) describeAlone(now time.Time) string {
-	text := upperFirst(i.Subject.String())
+	text := UpperFirst(i.Subject.String())
 	if i.Subject.Kind == IncidentOfVM {
 		text = i.Subject.String()
 	}
@@ -300,7 +324,7 @@ func NewFleetLine(c ClusterSummary, recorder *RecorderStatus, o *Overview) Fleet
 			line.Oldest = minNonZeroTime(line.Oldest, d.StartedAt)
 		}
 		if len(incidents) > 0 {
-			line.Severity, line.Text = incidents[0].Severity, describeIncidents(incidents, o.At)
+			line.Severity, line.Text = worstSeverity(incidents), describeNewest(incidents, o.At)
 		} else if len(o.Drains) > 0 {
 			line.Severity, line.Text = SeverityInfo, o.Drains[0].Node+": "+o.Drains[0].Standing(o.At)+"."
 		}

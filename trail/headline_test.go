@@ -30,6 +30,12 @@ func TestHeadlines(t *testing.T) {
 	for name, reason := range map[string]trail.FailureReason{"a": trail.CauseLibvirt, "b": trail.CauseLibvirt, "c": trail.CauseNoProgress} {
 		alike.Stuck = append(alike.Stuck, newStuck(name, "worker-1", reason, 23*time.Hour))
 	}
+	acknowledged := func(o trail.Overview, names ...string) *trail.Overview {
+		for _, name := range names {
+			o.Acknowledged = append(o.Acknowledged, trail.Acknowledgement{Namespace: "team", VMI: name, Author: "anna"})
+		}
+		return &o
+	}
 	for _, c := range []struct {
 		name     string
 		o        *trail.Overview
@@ -47,6 +53,11 @@ func TestHeadlines(t *testing.T) {
 		{"several", alike, recording, trail.SeverityWarning, "3 VMs cannot leave their nodes. Cause in 2 of 3: data transfer, libvirt error. Oldest: team/a, 23 h 0 min."},
 		{"several, blind", alike, degraded, trail.SeverityWarning, "3 VMs cannot leave their nodes. Cause in 2 of 3: data transfer, libvirt error. Oldest: team/a, 23 h 0 min. " +
 			"There may be more: the cluster is not fully recorded."},
+		{"one of three acknowledged", acknowledged(*alike, "a"), recording, trail.SeverityWarning, "2 VMs cannot leave their nodes. Oldest: team/b, 23 h 0 min. 1 more is acknowledged."},
+		{"two of three acknowledged", acknowledged(*alike, "b", "a"), recording, trail.SeverityWarning,
+			"team/c cannot leave worker-1 (data transfer, no progress). For 23 h 0 min, 3 failed attempts, asked by descheduler. 2 more are acknowledged."},
+		{"all acknowledged", acknowledged(*alike, "c", "b", "a"), recording, trail.SeverityInfo,
+			"3 VMs cannot leave their nodes. Cause in 2 of 3: data transfer, libvirt error. Oldest: team/a, 23 h 0 min. All are acknowledged."},
 		{"mixed", badDay(), recording, trail.SeverityCritical, "2 VMs cannot leave their nodes. Cause: data transfer, libvirt error. Oldest: team/db, 23 h 0 min. " +
 			"Also: worker-9 has no free descheduler slot; team/ball is moved again and again; team/new is marked to leave its node, without an attempt."},
 	} {

@@ -97,6 +97,8 @@ type Incident struct {
 	Load      string // how loaded its node was when the last attempt began; empty where that is not known
 	Loops     []Loop
 	Advice    string // empty where there is none
+
+	Acknowledged *Acknowledgement // who knows of it; nil where nobody said so
 }
 
 // isLoopCritical reports whether a kind of loop harms others, or repeats something for nothing.
@@ -135,7 +137,8 @@ type incidentList struct {
 	all      map[IncidentSubject]*Incident
 }
 
-// Incidents returns what is wrong with the cluster now, one for each VM or node: the worst first, of equal ones the oldest.
+// Incidents returns what is wrong with the cluster now, one for each VM or node: those that nobody has acknowledged first, the worst before others, of equal ones
+// the oldest.
 func (o *Overview) Incidents() []Incident {
 	list := incidentList{o.At, o.KubeVirt, map[IncidentSubject]*Incident{}}
 	for _, e := range o.Stuck {
@@ -163,14 +166,28 @@ func (o *Overview) Incidents() []Incident {
 			i.Load = m.NeedBecause
 		}
 	}
+	for i := range slices.Backward(o.Acknowledged) { // the newest counts
+		if known := list.all[incidentSubject(o.Acknowledged[i].Subject())]; known != nil {
+			known.Acknowledged = &o.Acknowledged[i]
+		}
+	}
 	return list.sorted()
+}
+
+// incidentSubject returns whom an incident is about that is about a VM or a node.
+func incidentSubject(of Subject) IncidentSubject {
+	if of.Kind == SubjectNode {
+		return IncidentSubject{Kind: IncidentOfNode, Name: of.Name}
+	}
+	namespace, name := of.VM()
+	return ofVM(namespace, name)
 }
 
 func ofVM(namespace, name string) IncidentSubject {
 	return IncidentSubject{Kind: IncidentOfVM, Namespace: namespace, Name: name}
 }
 
-// sorted returns the incidents, the worst first, of equal ones the oldest.
+// sorted returns the incidents in the order of Incidents.
 func (l *incidentList) sorted() []Incident {
 	out := make([]Incident, 0, len(l.all))
 	for _, i := range l.all {
@@ -180,9 +197,20 @@ func (l *incidentList) sorted() []Incident {
 		out = append(out, *i)
 	}
 	slices.SortFunc(out, func(a, b Incident) int {
-		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.Trouble, b.Trouble), a.Since.Compare(b.Since), cmp.Compare(a.Subject.String(), b.Subject.String()))
+		return cmp.Or(compareAcknowledged(a, b), cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.Trouble, b.Trouble), a.Since.Compare(b.Since), cmp.Compare(a.Subject.String(), b.Subject.String()))
 	})
 	return out
+}
+
+// compareAcknowledged puts what is acknowledged after what is not.
+func compareAcknowledged(a, b Incident) int {
+	switch {
+	case a.Acknowledged == nil && b.Acknowledged != nil:
+		return -1
+	case a.Acknowledged != nil && b.Acknowledged == nil:
+		return 1
+	}
+	return 0
 }
 
 // openIncident returns the incident of a subject, which is made where there is none. One that is worse takes the place of what was known.
@@ -319,7 +347,7 @@ func (l *incidentList) addBlocker(b DrainBlocker) {
 	}
 	i.addEffect("blocks the drain of %s", b.Node)
 	if i.Advice == "" {
-		i.Advice = upperFirst(b.Reason) + ".\nNext: " + b.Next + "."
+		i.Advice = UpperFirst(b.Reason) + ".\nNext: " + b.Next + "."
 	}
 }
 
@@ -330,7 +358,7 @@ func (i *Incident) addEffect(format string, args ...any) {
 	}
 }
 
-// IncidentGroup are incidents of one trouble and one cause.
+// IncidentGroup are incidents of one trouble and one cause, all of which are acknowledged, or none.
 type IncidentGroup struct {
 	Trouble   Trouble
 	Cause     string
@@ -339,20 +367,24 @@ type IncidentGroup struct {
 
 // Heading says what the incidents of the group have in common, such as "12 VMs cannot leave their nodes: data transfer, libvirt error".
 func (g IncidentGroup) Heading() string {
+	if g.Incidents[0].Acknowledged != nil {
+		return formatTrouble(g.Incidents) + ": " + g.Cause + " (acknowledged)"
+	}
 	return formatTrouble(g.Incidents) + ": " + g.Cause
 }
 
-// GroupIncidents groups incidents by what causes them where that shortens the list, else it returns one group without a cause. Groups begin with
-// the worst, of equal ones with the largest.
+// GroupIncidents groups incidents by what causes them where that shortens the list, else it returns one group without a cause. Groups that are not acknowledged come
+// first, the worst before others, of equal ones the largest.
 func GroupIncidents(incidents []Incident) []IncidentGroup {
 	type key struct {
-		trouble Trouble
-		cause   string
+		trouble      Trouble
+		cause        string
+		acknowledged bool
 	}
 	place := map[key]int{}
 	var groups []IncidentGroup
 	for _, i := range incidents {
-		k := key{i.Trouble, i.Cause}
+		k := key{i.Trouble, i.Cause, i.Acknowledged != nil}
 		at, known := place[k]
 		if !known {
 			at = len(groups)
@@ -364,7 +396,7 @@ func GroupIncidents(incidents []Incident) []IncidentGroup {
 		return []IncidentGroup{{Incidents: incidents}}
 	}
 	slices.SortStableFunc(groups, func(a, b IncidentGroup) int {
-		return cmp.Or(cmp.Compare(b.Incidents[0].Severity, a.Incidents[0].Severity), cmp.Compare(len(b.Incidents), len(a.Incidents)))
+		return cmp.Or(compareAcknowledged(a.Incidents[0], b.Incidents[0]), cmp.Compare(b.Incidents[0].Severity, a.Incidents[0].Severity), cmp.Compare(len(b.Incidents), len(a.Incidents)))
 	})
 	return groups
 }

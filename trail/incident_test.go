@@ -83,6 +83,18 @@ func TestIncidentsAreGrouped(t *testing.T) {
 	require.Equal(t, "data transfer, libvirt error", groups[0].Cause)
 	require.Len(t, groups[0].Incidents, 12)
 	require.Len(t, groups[1].Incidents, 5)
+	for n := range 10 {
+		o.Acknowledged = append(o.Acknowledged, trail.Acknowledgement{Namespace: "team", VMI: fmt.Sprintf("b-%d", n), Author: "anna"})
+	}
+	var headings []string
+	for _, g := range trail.GroupIncidents(o.Incidents()) {
+		headings = append(headings, g.Heading())
+	}
+	require.Equal(t, []string{
+		"5 VMs cannot leave their nodes: data transfer, no progress",
+		"2 VMs cannot leave their nodes: data transfer, libvirt error",
+		"10 VMs cannot leave their nodes: data transfer, libvirt error (acknowledged)",
+	}, headings, "what somebody knows of comes last")
 	groups = trail.GroupIncidents(badDay().Incidents())
 	require.Len(t, groups, 1)
 	require.Empty(t, groups[0].Cause, "each has another cause")

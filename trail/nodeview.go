@@ -157,7 +157,7 @@ func (n *node) nameOutages(loops []Loop) {
 				continue
 			}
 			if m := stalledOf(n.attempts[*x.EventID]); m != nil {
-				l.Summary += fmt.Sprintf(" %s of %s/%s is stalled: its target pod is there, and %s.", upperFirst(m.formatLabel()), m.Namespace, m.VMI, m.WaitDetail)
+				l.Summary += fmt.Sprintf(" %s of %s/%s is stalled: its target pod is there, and %s.", UpperFirst(m.formatLabel()), m.Namespace, m.VMI, m.WaitDetail)
 				l.Advice = adviceStalled(m, outageAt(n.env.findOutages(m.TargetNode), n.now.now))
 			}
 		}

@@ -414,7 +414,7 @@ func (e Evacuation) DescribeOutlook() string {
 	if e.Outlook == "" {
 		return ""
 	}
-	text := upperFirst(e.Outlook.Label().Short) + ": " + e.OutlookBecause
+	text := UpperFirst(e.Outlook.Label().Short) + ": " + e.OutlookBecause
 	if e.OutlookChange != "" {
 		text += ". Smallest change: " + e.OutlookChange
 	}

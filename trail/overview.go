@@ -28,6 +28,7 @@ type Overview struct {
 	Settings      []SettingsInForce // since From, the oldest first; none where they did not change since then
 	KubeVirt      KubeVirtSettings  // in force where something is stuck or waits
 	RecordedSince time.Time         // when the recording begins; zero where that is not known
+	Acknowledged  []Acknowledgement // that hold now, the newest first
 }
 
 // WaitingAfter is how long after its mark an evacuation without any attempt is shown: KubeVirt makes one within seconds.

@@ -16,9 +16,9 @@ func (s RecorderStatus) Headline() string {
 	case s.Replayed:
 		return "Recording of " + s.AliveAt.UTC().Format("2 Jan 2006") + ", replayed"
 	case s.Silent():
-		return upperFirst(s.LastEvent())
+		return UpperFirst(s.LastEvent())
 	}
-	return upperFirst(s.State.Label().Short) + "; " + s.LastEvent()
+	return UpperFirst(s.State.Label().Short) + "; " + s.LastEvent()
 }
 
 // LastEvent returns the age of the newest event, and of the last sign of life where the recorder is silent.

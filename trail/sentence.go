@@ -50,7 +50,7 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 	}
 	stranded := c.strandedAttempt(&d, e)
 	if stranded != nil {
-		text = append(text, upperFirst(c.describeStranded(stranded))+".")
+		text = append(text, UpperFirst(c.describeStranded(stranded))+".")
 	}
 	text = append(text, whereNow(d.Placements, now), cooldownNow(d, now))
 	loops, advice := c.describeLoops(namespace, vmi, from)
@@ -293,12 +293,12 @@ func (c *Cluster) describeLoops(namespace, vmi string, since time.Time) (text []
 		case !l.Open() && (l.ClosedAt.Before(since) || l.ClosedBy == LoopBecameDualRetry):
 			continue
 		case l.Open():
-			text = append(text, fmt.Sprintf("%s, open since %s: %s", upperFirst(l.Name()), formatClock(l.OpenedAt), l.Summary))
+			text = append(text, fmt.Sprintf("%s, open since %s: %s", UpperFirst(l.Name()), formatClock(l.OpenedAt), l.Summary))
 			if advice == "" {
 				advice = l.Advice
 			}
 		default:
-			text = append(text, fmt.Sprintf("%s, from %s to %s: %s", upperFirst(l.Name()), formatClock(l.OpenedAt), formatClock(l.ClosedAt), l.Summary))
+			text = append(text, fmt.Sprintf("%s, from %s to %s: %s", UpperFirst(l.Name()), formatClock(l.OpenedAt), formatClock(l.ClosedAt), l.Summary))
 		}
 	}
 	return text, advice

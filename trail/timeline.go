@@ -279,11 +279,11 @@ func (s *speaker) renderMigration(f Fact) string {
 	}
 	switch {
 	case f.Kind == KindMigrationSeen:
-		return fmt.Sprintf("%s was created%s (%s).", upperFirst(m.formatLabel()), m.formatCreator(), m.formatTrigger())
+		return fmt.Sprintf("%s was created%s (%s).", UpperFirst(m.formatLabel()), m.formatCreator(), m.formatTrigger())
 	case f.Kind == KindMigrationDeletionAsked && m.goneWithVMI():
 		return fmt.Sprintf("%s deleted %s, whose VMI had been deleted.", cmp.Or(m.AbortedBy, "Somebody"), m.formatLabel())
 	case m.goneWithVMI() && (f.Value == PhaseFailed || f.Kind == KindMigrationGone && m.Phase != PhaseFailed):
-		return fmt.Sprintf("%s ended because the VMI was deleted.", upperFirst(m.formatLabel()))
+		return fmt.Sprintf("%s ended because the VMI was deleted.", UpperFirst(m.formatLabel()))
 	case f.Kind == KindMigrationDeletionAsked && m.Outcome == OutcomeAborted:
 		return fmt.Sprintf("%s deleted %s before it was over.", m.whoAborted(), m.formatLabel())
 	case f.Kind == KindMigrationCondition && f.Value != "":
@@ -291,17 +291,17 @@ func (s *speaker) renderMigration(f Fact) string {
 		if d == nil || d.Type == ConditionAbortRequested {
 			return ""
 		}
-		return fmt.Sprintf("%s reports %s.", upperFirst(m.formatLabel()), strings.TrimSpace(d.Type+" "+d.Message))
+		return fmt.Sprintf("%s reports %s.", UpperFirst(m.formatLabel()), strings.TrimSpace(d.Type+" "+d.Message))
 	case f.Kind == KindMigrationGone && f.Late && m.Phase != PhaseFailed && m.AbortedBy != "":
 		return fmt.Sprintf("%s deleted %s before it was over, at %s.", m.whoAborted(), m.formatLabel(), formatClock(m.FinishedAt))
 	case f.Kind == KindMigrationGone && m.FailureReason == CauseEndNotSeen:
-		return fmt.Sprintf("%s is gone; how it ended was not seen.", upperFirst(m.formatLabel()))
+		return fmt.Sprintf("%s is gone; how it ended was not seen.", UpperFirst(m.formatLabel()))
 	case f.Value == PhaseRunning:
-		return fmt.Sprintf("%s began to move data%s.", upperFirst(m.formatLabel()), formatRoute(m))
+		return fmt.Sprintf("%s began to move data%s.", UpperFirst(m.formatLabel()), formatRoute(m))
 	case f.Value == PhaseSucceeded:
-		return fmt.Sprintf("%s succeeded%s.", upperFirst(m.formatLabel()), formatRoute(m))
+		return fmt.Sprintf("%s succeeded%s.", UpperFirst(m.formatLabel()), formatRoute(m))
 	case f.Value == PhaseFailed:
-		return fmt.Sprintf("%s %s%s: %s.", upperFirst(m.formatLabel()), formatOutcome(m.Outcome), formatRoute(m), m.whyFailed())
+		return fmt.Sprintf("%s %s%s: %s.", UpperFirst(m.formatLabel()), formatOutcome(m.Outcome), formatRoute(m), m.whyFailed())
 	}
 	return ""
 }

@@ -24,10 +24,10 @@ func (c *Cluster) WhyNode(name string) Answer {
 	for _, l := range d.Loops {
 		switch {
 		case l.Open():
-			text = append(text, fmt.Sprintf("%s, open since %s: %s", upperFirst(l.Name()), formatClock(l.OpenedAt), l.Summary))
+			text = append(text, fmt.Sprintf("%s, open since %s: %s", UpperFirst(l.Name()), formatClock(l.OpenedAt), l.Summary))
 			a.Advice = cmp.Or(a.Advice, l.Advice)
 		case !l.ClosedAt.Before(from) && l.ClosedBy != LoopBecameDualRetry:
-			text = append(text, fmt.Sprintf("%s, from %s to %s: %s", upperFirst(l.Name()), formatClock(l.OpenedAt), formatClock(l.ClosedAt), l.Summary))
+			text = append(text, fmt.Sprintf("%s, from %s to %s: %s", UpperFirst(l.Name()), formatClock(l.OpenedAt), formatClock(l.ClosedAt), l.Summary))
 		}
 	}
 	a.Paragraph = name + ": " + strings.Join(nonEmpty(text), " ")

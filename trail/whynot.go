@@ -62,7 +62,7 @@ func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
 	a := NotAnswer{Namespace: namespace, VMI: vmi, Node: s.currentNode(), AsOf: c.Now, Obstacles: s.findObstacles()}
 	text := make([]string, 0, len(a.Obstacles)+2)
 	for _, o := range a.Obstacles {
-		text = append(text, upperFirst(o.Text)+".")
+		text = append(text, UpperFirst(o.Text)+".")
 	}
 	text = append(nonEmpty([]string{s.d.describeRecentShutdown(c.Now)}), text...)
 	loops, advice := c.describeLoops(namespace, vmi, c.Now)
@@ -121,11 +121,11 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 		text = append(text, held)
 	}
 	for i := range text {
-		text[i] = upperFirst(text[i]) + "."
+		text[i] = UpperFirst(text[i]) + "."
 	}
 	for _, l := range c.Node(name).Loops {
 		if l.Open() {
-			text = append(text, fmt.Sprintf("%s, open since %s: %s", upperFirst(l.Name()), formatClock(l.OpenedAt), l.Summary))
+			text = append(text, fmt.Sprintf("%s, open since %s: %s", UpperFirst(l.Name()), formatClock(l.OpenedAt), l.Summary))
 			a.Advice = cmp.Or(a.Advice, l.Advice)
 		}
 	}

@@ -122,12 +122,18 @@ func formatCount(n int, noun string) string {
 // capitalizeRequester writes a requester at the beginning of a sentence: the name of a user stays as it is.
 func capitalizeRequester(who string) string {
 	if strings.HasPrefix(who, "the ") || strings.HasPrefix(who, "an ") {
-		return upperFirst(who)
+		return UpperFirst(who)
 	}
 	return who
 }
 
-func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+// UpperFirst returns a text with a large first letter; an empty one stays so.
+func UpperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
 
 // formatClock writes a time as people say it in an incident: to the second, UTC.
 func formatClock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

@@ -190,7 +190,7 @@ func (d draft) drawRequest(l *lane, r trail.EvictionRequest) {
 	}
 	who := r.Requester
 	if who == "" {
-		who = upperFirst(r.RequesterClass.Label().Short)
+		who = trail.UpperFirst(r.RequesterClass.Label().Short)
 	}
 	title := fmt.Sprintf("%s asked to evict %s/%s from %s at %s: %s", who, r.Namespace, r.VMI, r.Node, formatTime(r.RequestedAt),
 		r.Answer.Label())

@@ -105,7 +105,7 @@ func (f frame) Lists() []listLink {
 }
 
 // appearance are parameters that say how a page looks and not what it shows.
-var appearance = []string{"tz"}
+var appearance = []string{zoneParam}
 
 // show shows a page of the list.
 func (l list) show(v *visit) error {
@@ -340,7 +340,7 @@ func (l list) fields(v *visit, values url.Values) []listField {
 	}
 	for _, column := range l.view.Sets {
 		set, _ := trail.FindLabelSet(l.view.Name + "." + column)
-		f := listField{Name: column, Label: upperFirst(strings.ReplaceAll(column, "_", " ")), Options: []listOption{{"", "any", values.Get(column) == ""}}}
+		f := listField{Name: column, Label: trail.UpperFirst(strings.ReplaceAll(column, "_", " ")), Options: []listOption{{"", "any", values.Get(column) == ""}}}
 		for _, label := range set.Labels {
 			f.Options = append(f.Options, listOption{label.Value, label.Short, label.Value == values.Get(column)})
 		}

@@ -296,7 +296,7 @@ func (v *visit) renderFailure(err error) {
 		status, v.Title, f.What = http.StatusNotFound, "Nothing found", "No record of "+v.nameSubject()+"."
 		f.Advice = "Search for a part of its name. Nothing is recorded of what happened before evictrail watched the cluster, nor of what retention has removed."
 	case errors.Is(err, errBadQuestion):
-		status, v.Title, f.What = http.StatusBadRequest, "Invalid link", upperFirst(err.Error())+"."
+		status, v.Title, f.What = http.StatusBadRequest, "Invalid link", trail.UpperFirst(err.Error())+"."
 	default:
 		v.Title, f.What = "Not available now", "The database does not answer this at the moment."
 		f.Advice = "Load the page again in a moment. If it stays so, /readyz says what is not working, and the log of evictrail why."

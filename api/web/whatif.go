@@ -97,7 +97,7 @@ func whatIfPage(v *visit) error {
 	if b.asks(v) {
 		q, err := b.parseQuestion(v)
 		if err != nil {
-			b.Problem, status = upperFirst(err.Error()), http.StatusBadRequest
+			b.Problem, status = trail.UpperFirst(err.Error()), http.StatusBadRequest
 		} else if err := b.loadAnswer(v, q); err != nil {
 			return err
 		}

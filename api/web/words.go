@@ -28,7 +28,7 @@ var words = template.FuncMap{
 	"source":   func(s string) template.HTML { return renderTitled(trail.LabelSource(s)) },
 	"counted":  func(name string) template.HTML { return renderTitled(trail.LabelCount(name)) },
 	"age":      func(at, now time.Time) string { return trail.Age(now.Sub(at)) },
-	"upper":    upperFirst,
+	"upper":    trail.UpperFirst,
 	"clip":     func(text string) string { return trail.ClipText(strings.TrimSpace(text), 300) },
 	"percent":  func(ratio *float64) string { return fmt.Sprintf("%.0f %%", 100**ratio) },
 	"over":     func(r *trail.Reading) bool { return *r.Value > *r.Threshold },
@@ -131,13 +131,6 @@ func renderCount(n int, certain bool) template.HTML {
 		return `<b title="not known">?</b>`
 	}
 	return template.HTML(fmt.Sprintf("<b>%d</b>", n)) //nolint:gosec // of a number
-}
-
-func upperFirst(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }
 
 func buildHref(path string, pairs ...string) string {

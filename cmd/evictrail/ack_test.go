@@ -67,6 +67,11 @@ func TestAck(t *testing.T) {
 		"the alerts about a dual retry loop are about its node")
 	require.NotContains(t, fetchPage(t, closed, "/vms/demo/nbr-1").text, "Withdraw", "where nothing is written there is no form")
 	require.NotContains(t, fetchPage(t, open, "/vms/demo/nbr-1?at=2026-11-21T00:45:00Z").text, "Acknowledge", "the past is not acknowledged")
+	require.Contains(t, fetchPage(t, open, "/").text, "Critical: demo/nbr-2 cannot leave worker-1")
+	run(exitFound, "ack", "vm", "demo/nbr-2", "--note", "known", "--author", "dora", "--database-url", url)
+	front := fetchPage(t, open, "/").text
+	require.Regexp(t, `Info: demo/nbr-2 cannot leave worker-1 .* asked by descheduler\. Acknowledged by dora\.`, front)
+	require.Regexp(t, `demo/nbr-2 cannot leave its node: data transfer, libvirt error acknowledged by dora until \S+ \S+ : known\.`, front)
 	page = fetchPage(t, open, "/nodes/worker-1")
 	require.Contains(t, page.text, "Ticket javascript:alert(1)")
 	for _, link := range page.links {

@@ -24,6 +24,7 @@ type incident struct {
 	failed  int       // attempts
 	next    time.Time // before which there is no next attempt; zero where none is known
 	text    string
+	ackedBy string // who acknowledged it; empty where nobody did
 }
 
 // incidentKind orders incidents by how much they need somebody.
@@ -120,6 +121,7 @@ func loadIncidents(ctx context.Context, s reader, cluster string, now time.Time)
 // inClusterOf is a row with its cluster.
 type inClusterOf[Row any] struct {
 	cluster string
+	ackedBy string
 	row     Row
 }
 
@@ -133,11 +135,12 @@ func listOpen[Row any](ctx context.Context, s reader, v trail.View, q trail.Quer
 	for i, raw := range page.Rows {
 		var named struct {
 			Cluster string `json:"cluster"`
+			AckedBy string `json:"acknowledged_by"`
 		}
 		if err := cmp.Or(json.Unmarshal(raw, &named), json.Unmarshal(raw, &rows[i].row)); err != nil {
 			return nil, false, fmt.Errorf("read a row of %s: %w", v.Name, err)
 		}
-		rows[i].cluster = named.Cluster
+		rows[i].cluster, rows[i].ackedBy = named.Cluster, named.AckedBy
 	}
 	return rows, page.Next != nil, nil
 }
@@ -154,7 +157,7 @@ func joinIncidents(loops []inClusterOf[trail.Loop], evacuations []inClusterOf[tr
 	}
 	joined := map[string]bool{}
 	for _, l := range loops {
-		one := incident{cluster: l.cluster, kind: kindLoop, label: l.row.Kind.Label().Short, node: l.row.Node, since: l.row.OpenedAt, text: l.row.Summary}
+		one := incident{cluster: l.cluster, kind: kindLoop, label: l.row.Kind.Label().Short, node: l.row.Node, since: l.row.OpenedAt, text: l.row.Summary, ackedBy: l.ackedBy}
 		if l.row.VMI != "" {
 			one.vm = l.row.Namespace + "/" + l.row.VMI
 			key := vmKey(l.cluster, l.row.Namespace, l.row.VMI)
@@ -172,7 +175,7 @@ func joinIncidents(loops []inClusterOf[trail.Loop], evacuations []inClusterOf[tr
 		all = append(all, incident{
 			cluster: e.cluster, kind: kindStuck, label: "stuck evacuation", vm: e.row.Namespace + "/" + e.row.VMI, node: e.row.Node,
 			since: e.row.MarkedAt, failed: e.row.FailedAttempts, next: e.row.NextRetryAt,
-			text: "Last failure: " + e.row.DescribeLastFailure() + ".",
+			text: "Last failure: " + e.row.DescribeLastFailure() + ".", ackedBy: e.ackedBy,
 		})
 	}
 	for _, d := range drains {
@@ -194,11 +197,11 @@ const (
 
 var sortOrders = []string{sortSeverity, sortAge, sortAttempts}
 
-// sortIncidents puts those first that need somebody most: by severity loops, then stuck evacuations, then drains, among equals those with the most failed attempts,
-// then the oldest.
+// sortIncidents puts those first that need a person most: what nobody has acknowledged, by severity loops, then stuck evacuations, then drains, among equals those with
+// the most failed attempts, then the oldest.
 func sortIncidents(all []incident, order string) {
 	slices.SortStableFunc(all, func(a, b incident) int {
-		severity, attempts, age := cmp.Compare(b.kind, a.kind), cmp.Compare(b.failed, a.failed), a.since.Compare(b.since)
+		severity, attempts, age := cmp.Or(compareAcknowledged(a, b), cmp.Compare(b.kind, a.kind)), cmp.Compare(b.failed, a.failed), a.since.Compare(b.since)
 		rest := cmp.Or(cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.vm, b.vm), cmp.Compare(a.node, b.node))
 		switch order {
 		case sortAge:
@@ -208,6 +211,17 @@ func sortIncidents(all []incident, order string) {
 		}
 		return cmp.Or(severity, attempts, age, rest)
 	})
+}
+
+// compareAcknowledged puts what is acknowledged after what is not.
+func compareAcknowledged(a, b incident) int {
+	switch acked := a.ackedBy != ""; {
+	case acked == (b.ackedBy != ""):
+		return 0
+	case acked:
+		return 1
+	}
+	return -1
 }
 
 // filterIncidents returns those that hold a text in their cluster, name, node or kind.
@@ -259,13 +273,16 @@ func newIncidentTable(all []incident) textTable {
 		if one.failed > 0 {
 			failed = fmt.Sprint(one.failed)
 		}
-		style := styleProblem
+		style, text := styleProblem, one.text
 		if one.kind == kindDrain {
 			style = styleOpen
 		}
+		if one.ackedBy != "" {
+			style, text = styleOpen, "Acknowledged by "+one.ackedBy+". "+text
+		}
 		t.rows = append(t.rows, tableRow{[]string{
 			renderCell("text", one.cluster), one.label, renderCell("text", one.vm), renderCell("text", one.node), trail.CompactAge(one.asOf.Sub(one.since)), failed,
-			one.describeNext(), renderCell("text", one.text),
+			one.describeNext(), renderCell("text", text),
 		}, style})
 	}
 	return t

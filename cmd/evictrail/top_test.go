@@ -17,13 +17,13 @@ import (
 func testIncidents() incidents {
 	at := time.Date(2026, 11, 21, 1, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return at.Add(-d) }
-	loops := []inClusterOf[trail.Loop]{{"prod", trail.Loop{Kind: trail.LoopDualRetry, Namespace: "shop", VMI: "db-1", Node: "worker-1", OpenedAt: ago(10 * time.Minute), Summary: "Two controllers work against each other."}}}
+	loops := []inClusterOf[trail.Loop]{{cluster: "prod", row: trail.Loop{Kind: trail.LoopDualRetry, Namespace: "shop", VMI: "db-1", Node: "worker-1", OpenedAt: ago(10 * time.Minute), Summary: "Two controllers work against each other."}}}
 	evacuations := []inClusterOf[trail.Evacuation]{
-		{"prod", trail.Evacuation{Namespace: "shop", VMI: "db-1", Node: "worker-1", MarkedAt: ago(20 * time.Minute), FailedAttempts: 8, NextRetryAt: at.Add(4 * time.Minute)}},
-		{"test", trail.Evacuation{Namespace: "ci", VMI: "runner", Node: "worker-7", MarkedAt: ago(time.Hour), FailedAttempts: 2, NextRetryAt: ago(time.Minute), LastFailureClass: trail.FailureDataPlane}},
-		{"test", trail.Evacuation{Namespace: "ci", VMI: "fine", Node: "worker-7", MarkedAt: ago(time.Minute), Attempts: 1}},
+		{cluster: "prod", row: trail.Evacuation{Namespace: "shop", VMI: "db-1", Node: "worker-1", MarkedAt: ago(20 * time.Minute), FailedAttempts: 8, NextRetryAt: at.Add(4 * time.Minute)}},
+		{cluster: "test", row: trail.Evacuation{Namespace: "ci", VMI: "runner", Node: "worker-7", MarkedAt: ago(time.Hour), FailedAttempts: 2, NextRetryAt: ago(time.Minute), LastFailureClass: trail.FailureDataPlane}},
+		{cluster: "test", row: trail.Evacuation{Namespace: "ci", VMI: "fine", Node: "worker-7", MarkedAt: ago(time.Minute), Attempts: 1}},
 	}
-	drains := []inClusterOf[trail.Drain]{{"prod", trail.Drain{Node: "worker-2", StartedAt: ago(50 * time.Hour), VMIsTotal: 5, VMIsLeft: 1, Requester: "system:serviceaccount:team-a:descheduler", RequesterClass: trail.RequesterServiceAccount}}}
+	drains := []inClusterOf[trail.Drain]{{cluster: "prod", row: trail.Drain{Node: "worker-2", StartedAt: ago(50 * time.Hour), VMIsTotal: 5, VMIsLeft: 1, Requester: "system:serviceaccount:team-a:descheduler", RequesterClass: trail.RequesterServiceAccount}}}
 	found := incidents{all: joinIncidents(loops, evacuations, drains), clusters: 3}
 	for i := range found.all {
 		found.all[i].asOf = at
@@ -45,6 +45,11 @@ prod     drain             -          worker-2  2d 2h  -       -             1 o
 	require.Equal(t, "3 problems in 2 of 3 clusters: prod 2, test 1", found.describeSum())
 	sortIncidents(found.all, sortAge)
 	require.Equal(t, "worker-2", found.all[0].node)
+	found = testIncidents()
+	found.all[0].ackedBy = "anna"
+	sortIncidents(found.all, sortSeverity)
+	text, _ = newIncidentTable(found.all).render(0, false)
+	require.Regexp(t, `(?s)ci/runner.*worker-2.*shop/db-1 .* Acknowledged by anna\. Two controllers work against each other\.\n$`, text, "what a person knows of comes last")
 	require.Equal(t, "No open problems.", incidents{clusters: 1}.describeSum())
 	require.Contains(t, incidents{clusters: 1, notices: []string{"x"}}.describeSum(), "not everything is recorded")
 }

@@ -68,6 +68,18 @@ WHERE k.cluster = @cluster
   AND (@everyone OR k.namespace = ANY(@seen))
 ORDER BY k.subject, k.created_at DESC`
 
+// Those of a cluster that hold, the newest first: of one VM or node the newest counts.
+const acknowledgedNowQuery = `
+SELECT to_jsonb(a)
+FROM evictrail.acknowledgements AS k
+JOIN evictrail_v1.acknowledgements AS a USING (acknowledgement_id)
+WHERE k.cluster = @cluster
+  AND k.ended_at IS NULL
+  AND k.expires_at > now()
+  AND (@everyone OR k.namespace = ANY(@seen))
+ORDER BY k.created_at DESC
+LIMIT 1000`
+
 // Acknowledged returns the acknowledgements that hold now of some VMs and nodes of a cluster.
 func (s *Reader) Acknowledged(ctx context.Context, cluster string, of []trail.Subject) (map[trail.Subject]trail.Acknowledgement, error) {
 	cluster, within := s.scope.Cluster(cluster)

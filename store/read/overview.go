@@ -257,6 +257,7 @@ func (s *Reader) queueRecent(batch *pgx.Batch, o *trail.Overview) {
 	batch.Queue(unmovedQuery, since).Query(pg.CollectJSON(&o.Unmoved))
 	batch.Queue(drainsEndedQuery, since).Query(pg.CollectJSON(&o.DrainsEnded))
 	batch.Queue(lostQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From, "endings": trail.LostEndings()})).Query(pg.CollectJSON(&o.Lost))
+	batch.Queue(acknowledgedNowQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster})).Query(pg.CollectJSON(&o.Acknowledged))
 	batch.Queue(outagesSinceQuery, since).Query(pg.CollectJSON(&o.Outages))
 	batch.Queue(recordedSinceQuery, pgx.StrictNamedArgs{"cluster": o.Cluster}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		return row.Scan(&o.RecordedSince)
