@@ -142,6 +142,10 @@ func answerSchema() schema {
 		{"attempts", withDescription(newTextSchema(), "How often it was tried to move it, how that ended, and why it last failed. Missing where nothing was tried.")},
 		{"verdict", withDescription(newTextSchema(), "Whether the move was needed, and what came of it. Missing where load was not its reason.")},
 	})
+	attempts := newObjectSchema([]string{"text", "count", "first_at", "last_at"}, fields{
+		{"text", withDescription(newTextSchema(), "What came of it, or of all of them.")}, {"count", newCountSchema("How many migrations.")},
+		{"first_at", newTimeSchema("When the first was created.")}, {"last_at", newTimeSchema("When the last was created.")},
+	})
 	line := newObjectSchema([]string{"event_id", "at", "kind", "reason", "sentence", "seen_late"}, fields{
 		{"event_id", schema{Type: types{"string"}, Format: "uuid", Description: "The fact, in the list events."}},
 		{"at", newTimeSchema("When it happened.")},
@@ -155,6 +159,8 @@ func answerSchema() schema {
 		{"namespace", newTextSchema()}, {"vmi", newTextSchema()},
 		{"node", withDescription(newTextSchema(), "Missing where the question is about a VM.")},
 		{"brief", withDescription(brief, "The answer in a few lines. Missing where the question is about a node.")},
+		{"attempts", withDescription(listOf(attempts), "Its migrations, newest first, and those that failed alike as one. Missing where there was one at most.")},
+		{"attempts_older", newCountSchema("How many of the oldest are in none of attempts.")},
 		{"paragraph", withDescription(newTextSchema(), "The full account.")},
 		{"advice", withDescription(newTextSchema(), "What to do: indented lines can be pasted. Missing where there is nothing to do.")},
 		{"as_of", newTimeSchema("The moment for which it speaks.")},

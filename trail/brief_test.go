@@ -94,6 +94,12 @@ func TestFoldAttempts(t *testing.T) {
 	}
 	require.Equal(t, len(all), counted)
 
+	require.Equal(t, "Attempt 246 (): under way since 2026-11-21 04:06:00Z", runs[0].String())
+	all[244].FinishedAt = all[244].CreatedAt.Add(time.Minute)
+	require.Equal(t, "Attempt 245 (): failed 2026-11-21 04:06:00Z after 1m0s: data transfer, connection lost", runs[1].String())
+	moved := trail.Migration{Name: "m", Outcome: trail.OutcomeSucceeded, SourceNode: "n1", TargetNode: "n2", FinishedAt: start}
+	require.Equal(t, "Migration m: moved n1 → n2 at 2026-11-21 00:00:00Z", trail.AttemptRun{First: &moved, Last: &moved, Count: 1}.String())
+
 	for i := range all { // of two evacuations that follow each other the attempts are no run
 		if i < 100 {
 			all[i].EvacuationID = new(trail.FactID{2})

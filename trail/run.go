@@ -1,6 +1,9 @@
 package trail
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // AttemptRun is a migration or, where neighbours failed alike, a run of them.
 type AttemptRun struct {
@@ -33,15 +36,60 @@ func (m *Migration) failedLike(o *Migration) bool {
 		m.FailureClass == o.FailureClass && m.FailureReason == o.FailureReason
 }
 
-// String says of a run how many migrations it has, why they failed, and when it began and ended: "Attempts 12-240: 229 × ...".
+// String says of a run how many migrations it has, why they failed, and when it began and ended: "Attempts 12-240: 229 × ...". Of a single migration it says what
+// came of it: "Attempt 3 (kubevirt-evacuation-x): failed ...".
 func (r AttemptRun) String() string {
-	name := "Migrations"
+	if r.Count == 1 {
+		return UpperFirst(r.Last.formatLabel()) + ": " + r.Last.summarizeOutcome()
+	}
+	name, why := "Migrations", r.Last.whyShort()
 	if r.First.Attempt > 0 {
 		name = fmt.Sprintf("Attempts %d-%d", r.First.Attempt, r.Last.Attempt)
 	}
-	why := r.Last.whyShort()
 	if r.Last.Outcome == OutcomeAborted {
 		why = "aborted (" + why + ")"
 	}
 	return fmt.Sprintf("%s: %d × %s, first %s, last %s", name, r.Count, why, formatClock(r.First.CreatedAt), formatClock(r.Last.CreatedAt))
+}
+
+// summarizeOutcome says what came of a migration, when, and why where it moved nothing.
+func (m *Migration) summarizeOutcome() string {
+	switch {
+	case m.Outcome == "":
+		return "under way since " + formatClock(m.CreatedAt)
+	case m.Outcome == OutcomeSucceeded:
+		return "moved " + m.SourceNode + " → " + m.TargetNode + " at " + formatClock(m.FinishedAt)
+	case m.FinishedAt.IsZero():
+		return m.Outcome.Label().Short + ": " + m.whyShort()
+	}
+	return fmt.Sprintf("%s %s after %s: %s", m.Outcome.Label().Short, formatClock(m.FinishedAt), formatSpan(m.FinishedAt.Sub(m.CreatedAt)), m.whyShort())
+}
+
+// AttemptLine is a run of attempts in an answer, as it goes into JSON.
+type AttemptLine struct {
+	Text    string    `json:"text"`
+	Count   int       `json:"count"` // of migrations
+	FirstAt time.Time `json:"first_at"`
+	LastAt  time.Time `json:"last_at"` // when the last of them was created
+}
+
+// How many attempts an answer lists.
+const (
+	answerAlone = 1 // the newest, by itself
+	answerRuns  = 5 // of the attempts before it
+)
+
+// listAttempts adds the migrations that were created since a time to an answer, newest first; where there is one, its Brief says all of it.
+func (a *Answer) listAttempts(migrations []Migration, since time.Time) {
+	for len(migrations) > 0 && migrations[0].CreatedAt.Before(since) {
+		migrations = migrations[1:]
+	}
+	if len(migrations) < 2 {
+		return
+	}
+	var runs []AttemptRun
+	runs, a.AttemptsOlder = FoldAttempts(migrations, answerAlone, answerRuns)
+	for _, r := range runs {
+		a.Attempts = append(a.Attempts, AttemptLine{r.String(), r.Count, r.First.CreatedAt, r.Last.CreatedAt})
+	}
 }

@@ -10,10 +10,14 @@ import (
 
 // Answer is what evictrail says to a question about one VM, or one node: a paragraph, and the lines that it rests on.
 type Answer struct {
-	Namespace string    `json:"namespace"`
-	VMI       string    `json:"vmi"`              // empty, as is the namespace, where the question is about a node
-	Node      string    `json:"node,omitempty"`   // empty where the question is about a VM
-	Brief     Brief     `json:"brief,omitzero"`   // the answer in a few lines; zero where the question is about a node
+	Namespace string `json:"namespace"`
+	VMI       string `json:"vmi"`            // empty, as is the namespace, where the question is about a node
+	Node      string `json:"node,omitempty"` // empty where the question is about a VM
+	Brief     Brief  `json:"brief,omitzero"` // the answer in a few lines; zero where the question is about a node
+	// Attempts are the migrations of what is latest, newest first, and those that failed alike as one; none where there was one migration at most.
+	Attempts      []AttemptLine `json:"attempts,omitempty"`
+	AttemptsOlder int           `json:"attempts_older,omitempty"` // how many of the oldest are in none of Attempts
+
 	Paragraph string    `json:"paragraph"`        // the full account
 	Advice    string    `json:"advice,omitempty"` // what to do: lines of which the indented ones can be pasted; empty where there is nothing to do
 	AsOf      time.Time `json:"as_of"`            // the moment for which it speaks
@@ -37,6 +41,9 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 	a, d, now := Answer{Namespace: namespace, VMI: vmi, AsOf: c.Now}, c.VM(namespace, vmi), c.Now
 	last := d.findLatestEpisode(c.Seen)
 	a.Brief = c.newBrief(namespace, vmi, d, last)
+	if last.story != nil {
+		a.listAttempts(d.Migrations, last.from.Truncate(time.Second))
+	}
 	text, from := []string{"Nothing was seen that would move it: no eviction and no migration."}, time.Time{}
 	if last.story != nil {
 		text, from = last.story(now), last.from

@@ -189,6 +189,7 @@ func writeAnswer(out io.Writer, a trail.Answer, form answerForm) error {
 	case a.Brief.Status != "":
 		account = briefText(a)
 	}
+	account += attemptsText(a)
 	heading, lines := "Evidence:", a.Evidence
 	if cut := len(lines) - form.evidence; form.evidence > 0 && cut > 0 {
 		heading, lines = fmt.Sprintf("Evidence, the latest %d of %d lines (--evidence 0 prints all):", form.evidence, len(lines)), lines[cut:]
@@ -203,6 +204,21 @@ func writeAnswer(out io.Writer, a trail.Answer, form answerForm) error {
 		_, err = io.WriteString(out, restsText(a.Rests))
 	}
 	return err
+}
+
+// attemptsText lists the attempts of a VM that was tried to move more than once.
+func attemptsText(a trail.Answer) string {
+	if len(a.Attempts) == 0 {
+		return ""
+	}
+	text := "\nAttempts, newest first:\n"
+	for _, l := range a.Attempts {
+		text += "  " + wrapText(l.Text, lineWidth, 4) + "\n"
+	}
+	if a.AttemptsOlder > 0 {
+		text += fmt.Sprintf("  %d older: evictrail migrations --vm %s/%s\n", a.AttemptsOlder, a.Namespace, a.VMI)
+	}
+	return text
 }
 
 // briefText writes the answer about a VM in a few labelled lines, below its name.
