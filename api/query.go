@@ -39,6 +39,7 @@ func listParams(v trail.View) []param[asked] {
 		all = append(all, param[asked]{name: "open", about: "Only rows of what is not over: " + v.End + " is null.", schema: newBooleanSchema(false), example: "true",
 			read: readBool("open", func(a *asked, yes bool) { a.Open = yes }), write: func(a asked) string { return onlyIf(a.Open, "true") }})
 		all = append(all, stateParam(v))
+		all = append(all, endParams(v)...)
 	}
 	for _, column := range v.Sets {
 		all = append(all, setParam(v, column))
@@ -143,6 +144,15 @@ func timeParams() []param[asked] {
 			read: readTime("since", func(a *asked) *time.Time { return &a.Since }), write: func(a asked) string { return writeTime(a.Since) }},
 		{name: "until", about: "Before: " + timeAbout + ".", schema: newTextSchema(), example: "2026-11-22",
 			read: readTime("until", func(a *asked) *time.Time { return &a.Until }), write: func(a asked) string { return writeTime(a.Until) }},
+	}
+}
+
+func endParams(v trail.View) []param[asked] {
+	return []param[asked]{
+		{name: "ended-since", about: "Only rows whose " + v.End + " is not before: " + timeAbout + ".", schema: newTextSchema(), example: "24h",
+			read: readTime("ended-since", func(a *asked) *time.Time { return &a.EndedSince }), write: func(a asked) string { return writeTime(a.EndedSince) }},
+		{name: "ended-until", about: "Only rows whose " + v.End + " is before: " + timeAbout + ".", schema: newTextSchema(), example: "2026-11-22",
+			read: readTime("ended-until", func(a *asked) *time.Time { return &a.EndedUntil }), write: func(a asked) string { return writeTime(a.EndedUntil) }},
 	}
 }
 

@@ -43,7 +43,7 @@ func TestReadQuery(t *testing.T) {
 		{"a month, long ago", trail.ViewLoops, "since=2020-01-01&until=2020-02-01",
 			asked{Query: trail.Query{Since: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Until: time.Date(2020, 2, 1, 0, 0, 0, 0, time.UTC), Limit: 200}}, ""},
 		{"what a page leaves of more", trail.ViewLoops, "since=32d&page=" + page, asked{Query: trail.Query{Since: queryNow.AddDate(0, 0, -32), Before: key, Limit: 200}}, ""},
-		{"unknown", trail.ViewGaps, "vm=x", asked{}, `there is no parameter "vm" here: there are cluster, since, until, changes-since, open, state, source, order, limit, page, format`},
+		{"unknown", trail.ViewGaps, "vm=x", asked{}, `there is no parameter "vm" here: there are cluster, since, until, changes-since, open, state, ended-since, ended-until, source, order, limit, page, format`},
 		{"a view that does not last", trail.ViewTimeline, "open=true", asked{}, "there is no parameter"},
 		{"twice", trail.ViewGaps, "cluster=a&cluster=a", asked{}, "cluster is given 2 times"},
 		{"empty", trail.ViewGaps, "cluster=", asked{}, "cluster is empty: leave it out"},

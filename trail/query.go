@@ -17,6 +17,8 @@ type Query struct {
 	Since        time.Time // inclusive
 	Until        time.Time // exclusive
 	ChangedSince time.Time // only rows that came or changed then or later, by the database's clock
+	EndedSince   time.Time // only rows that were over then or later
+	EndedUntil   time.Time // only rows that were over before
 	Open         bool      // only rows that are not over
 	Closed       bool      // only rows that are over
 	First        bool      // of rows that repeat each other, only the first
@@ -75,12 +77,14 @@ func (q Query) Period(next *Key, now time.Time) (from, to time.Time) {
 	switch {
 	case !q.Since.IsZero():
 		from = q.Since
+	case !q.EndedSince.IsZero():
+		from = q.EndedSince
 	case next != nil:
 		from = next.At
 	default:
 		from = now.Add(-listLookback)
 	}
-	return from, q.Until
+	return from, minNonZeroTime(q.Until, q.EndedUntil)
 }
 
 // Table is rows as Postgres writes them, in the order of a Page; a nil cell is NULL.

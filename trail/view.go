@@ -52,7 +52,7 @@ var (
 	ViewMigrations = View{
 		Noun: "migrations", Name: "migrations", About: "migrations: why each was made, its phases' times, why it failed",
 		At: "created_at", Key: "migration_uid", End: "finished_at", Changed: changedAt, Where: byVM,
-		Sets:  []string{"requester_class", "trigger", "phase", "failure_class"},
+		Sets:  []string{"requester_class", "trigger", "phase", "outcome", "failure_class"},
 		Brief: []string{"cluster", "namespace", "vmi", "migration", "trigger", "attempt", "source_node", "target_node", "created_at", "phase", "outcome", "failure_class", "failure_reason", "duration"},
 	}
 	ViewPlacements = View{

@@ -256,15 +256,15 @@ func (b *frontBody) addLately(o *trail.Overview) {
 			if len(h.VMs) == 1 && h.More == 0 {
 				vm = h.VMs[0].String()
 			}
-			row.Href = migrationsHref(o.Cluster, h.From, h.At.Add(time.Second), vm)
+			row.Href = migrationsHref(o.Cluster, h.From, h.At.Add(time.Second), "vm", vm)
 		}
 		b.Lately = append(b.Lately, row)
 	}
 }
 
-// migrationsHref returns the address of the list of migrations in a time, of one VM where it is not empty.
-func migrationsHref(cluster string, from, to time.Time, vm string) string {
-	return buildHref("/migrations", "cluster", cluster, "from", formatTimestamp(from), "to", formatTimestamp(to), "vm", vm)
+// migrationsHref returns the address of the list of migrations that ended in a time, with more parameters of the list as pairs; those that are empty are left out.
+func migrationsHref(cluster string, from, to time.Time, pairs ...string) string {
+	return buildHref("/migrations", append([]string{"cluster", cluster, "ended-since", formatTimestamp(from), "ended-until", formatTimestamp(to)}, pairs...)...)
 }
 
 // allClusters lets one choose among clusters, and shows which of them need somebody.
@@ -329,11 +329,22 @@ type moveBar struct{ X, W, Y, H, Class, Title, Href string }
 type moveTotal struct {
 	Trigger                trail.Trigger
 	Class                  string
-	Moved, Failed, Aborted int
+	Moved, Failed, Aborted moveCount
+}
+
+// moveCount is a number of migrations, with the address of the list of these.
+type moveCount struct {
+	N    int
+	Href string
 }
 
 // Href returns the address of the list of what the chart counts.
-func (c movesChart) Href() string { return migrationsHref(c.cluster, c.From, c.To, "") }
+func (c movesChart) Href() string { return c.listHref() }
+
+// listHref returns the address of the list of what the chart counts, or of a part of that: a migration that ended in the last second counts, too.
+func (c movesChart) listHref(pairs ...string) string {
+	return migrationsHref(c.cluster, c.From, c.To.Add(time.Second), pairs...)
+}
 
 // movesOf stacks the migrations of each step, moves below and failed attempts above.
 func movesOf(o trail.Overview) movesChart {
@@ -346,16 +357,19 @@ func movesOf(o trail.Overview) movesChart {
 		c.Most = max(c.Most, height[m.At])
 		t := totals[m.Trigger]
 		if t == nil {
-			t = &moveTotal{Trigger: m.Trigger, Class: causeClass(m.Trigger)}
+			of := func(outcome trail.Outcome) moveCount {
+				return moveCount{Href: c.listHref("trigger", string(m.Trigger), "outcome", string(outcome))}
+			}
+			t = &moveTotal{m.Trigger, causeClass(m.Trigger), of(trail.OutcomeSucceeded), of(trail.OutcomeFailed), of(trail.OutcomeAborted)}
 			totals[m.Trigger] = t
 		}
 		switch m.Outcome {
 		case trail.OutcomeSucceeded:
-			t.Moved += m.Count
+			t.Moved.N += m.Count
 		case trail.OutcomeAborted:
-			t.Aborted += m.Count
+			t.Aborted.N += m.Count
 		default:
-			t.Failed += m.Count
+			t.Failed.N += m.Count
 		}
 	}
 	moved := slices.Clone(o.Moves)
@@ -375,15 +389,20 @@ func movesOf(o trail.Overview) movesChart {
 		c.Bars = append(c.Bars, moveBar{
 			X: formatPercent(x), W: formatPercent(max(c.positionOf(m.At.Add(o.Step))-x, 0.4)), Y: share(c.Most - below - m.Count), H: share(m.Count), Class: class,
 			Title: fmt.Sprintf("%s to %s: %d %s, trigger %s", formatTime(m.At), formatTime(m.At.Add(o.Step)), m.Count, done, m.Trigger.Label()),
-			Href:  migrationsHref(o.Cluster, m.At, m.At.Add(o.Step), ""),
+			Href:  migrationsHref(o.Cluster, m.At, m.At.Add(o.Step), "trigger", string(m.Trigger), "outcome", string(m.Outcome)),
 		})
 	}
 	for _, t := range totals {
 		c.Totals = append(c.Totals, *t)
 	}
-	slices.SortFunc(c.Totals, func(a, b moveTotal) int { return b.Moved + b.Failed + b.Aborted - a.Moved - a.Failed - a.Aborted })
+	slices.SortFunc(c.Totals, func(a, b moveTotal) int { return b.count() - a.count() })
 	return c
 }
+
+// Counts returns the numbers in the order of the columns.
+func (t moveTotal) Counts() []moveCount { return []moveCount{t.Moved, t.Failed, t.Aborted} }
+
+func (t moveTotal) count() int { return t.Moved.N + t.Failed.N + t.Aborted.N }
 
 // formatStep writes how long a step of the chart is, such as "5 min".
 func formatStep(d time.Duration) string {

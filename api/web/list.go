@@ -348,6 +348,10 @@ func (l list) fields(v *visit, values url.Values) []listField {
 	}
 	text("since", "From", "7d or a time")
 	text("until", "To", "1h or a time")
+	if values.Has("ended-since") || values.Has("ended-until") { // a link leads there
+		text("ended-since", "Ended from", "7d or a time")
+		text("ended-until", "Ended to", "1h or a time")
+	}
 	return fields
 }
 

@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,10 +26,11 @@ import (
 // document is what a test reads of a page.
 type document struct {
 	status int
-	ids    map[string]int // how often each is given
-	links  []string       // addresses on the page, in its order
-	rows   int            // of its tables, without their heads
-	text   string         // with single spaces
+	ids    map[string]int    // how often each is given
+	links  []string          // addresses on the page, in its order
+	names  map[string]string // the text of the last link to each
+	rows   int               // of its tables, without their heads
+	text   string            // with single spaces
 }
 
 // fetchPage fetches a page.
@@ -38,7 +41,7 @@ func fetchPage(t *testing.T, server *httptest.Server, address string) document {
 	answer, err := server.Client().Do(request)
 	require.NoError(t, err)
 	defer func() { _ = answer.Body.Close() }()
-	d := document{status: answer.StatusCode, ids: map[string]int{}}
+	d := document{status: answer.StatusCode, ids: map[string]int{}, names: map[string]string{}}
 	if !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
 		_, err = io.Copy(io.Discard, answer.Body)
 		require.NoError(t, err)
@@ -60,6 +63,12 @@ func fetchPage(t *testing.T, server *httptest.Server, address string) document {
 				d.ids[a.Val]++
 			case "href", "src":
 				d.links = append(d.links, a.Val)
+				d.names[a.Val] = ""
+				for inner := range n.Descendants() {
+					if inner.Type == html.TextNode {
+						d.names[a.Val] += inner.Data
+					}
+				}
 			}
 		}
 	}
@@ -93,10 +102,10 @@ func TestPagesLeadToEvidence(t *testing.T) {
 	follow = func(from, link string, moved bool) {
 		u, err := url.Parse(link)
 		require.NoError(t, err)
-		if strings.HasPrefix(u.Path, "/docs") || strings.HasPrefix(u.Path, "/api/") || strings.HasPrefix(u.Path, "/migrations") || u.Path == "" {
+		if strings.HasPrefix(u.Path, "/docs") || strings.HasPrefix(u.Path, "/api/") || u.Path == "" {
 			return // they have tests of their own
 		}
-		chosen := u.Path != "/facts" && slices.ContainsFunc([]string{"from", "since", "order", "page"}, u.Query().Has)
+		chosen := u.Path != "/facts" && slices.ContainsFunc([]string{"from", "since", "order", "page", "ended-since"}, u.Query().Has)
 		if chosen && (moved || stepped[u.Path]) {
 			return // one step along the time, or along a list, is enough
 		}
@@ -139,6 +148,9 @@ func TestPagesLeadToEvidence(t *testing.T) {
 	require.Greater(t, facts, 1000)
 }
 
+// countInLink finds the number in a link to what it counts: in a table "3", at a bar "2026-11-21 00:31:00 to 00:32:00: 3 moved, ...".
+var countInLink = regexp.MustCompile(`(?:^|: )(\d+)(?:$| )`)
+
 // TestFrontPageLeadsSomewhere reads the front page of clusters that have an open loop, a loop that is over, none at all, and those of all clusters:
 // each says first how it stands, then what is or was wrong, with VM, node and who asked, and counts lead to what they count.
 func TestFrontPageLeadsSomewhere(t *testing.T) {
@@ -153,7 +165,7 @@ func TestFrontPageLeadsSomewhere(t *testing.T) {
 			"Critical: demo/nbr-2 cannot leave worker-1 (data transfer, libvirt error). For 22 min, 8 failed attempts, asked by descheduler.", "Incidents (1)",
 			"over its threshold of 35 %", "dual retry loop (request forgotten)", "What to do", "Migration failed, 8 times", "8 x data transfer, libvirt error",
 			"Recorded since 2026-11-21 00:47:37 : what happened before is not known.", "Each bar: 1 min, from its start",
-		}, []string{"#incidents", "/loops/", "/vms/demo/nbr-2", "/nodes/worker-1", "/migrations?cluster=k-blocked-slot&from=2026-11-21T00%3A47"}},
+		}, []string{"#incidents", "/loops/", "/vms/demo/nbr-2", "/nodes/worker-1", "/migrations?cluster=k-blocked-slot&ended-since=2026-11-21T00%3A"}},
 		{"b-dual-retry-loop-v1.8", []string{
 			"Warning: Nothing is open at the end of the recording, but in the last 1 h: 1 loop closed (dual retry loop of demo/vm-d); 5 of 13 migrations failed (demo/vm-d); 1 needless move (demo/vm-d)",
 			"No open loops. No stuck evacuations.", "To check now", "worker-2 went over its threshold when demo/vm-d came", "Loop closed: dual retry loop",
@@ -175,6 +187,20 @@ func TestFrontPageLeadsSomewhere(t *testing.T) {
 		for _, words := range []string{"on its way", "system:serviceaccount"} {
 			require.NotContains(t, page.text, words, c.cluster)
 		}
+	}
+	for cluster, want := range map[string]int{"k-blocked-slot": 3, "b-dual-retry-loop-v1.8": 6, "c-node-drain": 4} {
+		links := 0 // numbers and bars
+		page := fetchPage(t, server, "/?cluster="+cluster)
+		for address, name := range page.names {
+			number := countInLink.FindStringSubmatch(name)
+			if !strings.HasPrefix(address, "/migrations?") || !strings.Contains(address, "outcome=") {
+				continue
+			}
+			require.NotNil(t, number, "%s: %s", address, name)
+			require.Equal(t, number[1], strconv.Itoa(fetchPage(t, server, address).rows), "%s: %s", address, name)
+			links++
+		}
+		require.GreaterOrEqual(t, links, want, cluster)
 	}
 	fleet := fetchPage(t, server, "/")
 	require.Contains(t, fleet.text, "Clusters: 1 of 4 needs attention")

@@ -116,7 +116,7 @@ LIMIT 20`
 SELECT date_bin(make_interval(secs => @step), finished_at, @from), trigger, outcome, count(*)
 FROM evictrail.migrations
 WHERE cluster = @cluster
-  AND finished_at > @from
+  AND finished_at >= @from
   AND finished_at <= @at
   AND outcome IS NOT NULL
   AND (@everyone OR namespace = ANY(@seen))

@@ -57,6 +57,12 @@ func listQuery(v trail.View, selection string, q trail.Query, in scope, reader t
 	if !q.ChangedSince.IsZero() && v.Changed != "" {
 		only(v.Changed+" >= @changed_since", "changed_since", q.ChangedSince)
 	}
+	if !q.EndedSince.IsZero() && v.End != "" {
+		only(v.End+" >= @ended_since", "ended_since", q.EndedSince)
+	}
+	if !q.EndedUntil.IsZero() && v.End != "" {
+		only(v.End+" < @ended_until", "ended_until", q.EndedUntil)
+	}
 	if q.Open && v.End != "" {
 		where = append(where, v.End+" IS NULL")
 	}
