@@ -15,9 +15,16 @@ type Headline struct {
 }
 
 // Headline says the worst of the incidents and the oldest, and how many are acknowledged, else what happened since From, else that all is clear. It claims that
-// nothing is wrong only where the recorder is certain; nil: nothing is known of it.
+// nothing is wrong only where the recorder is certain; nil: nothing is known of it. Of a moment of the past it asks the gaps instead.
 func (o *Overview) Headline(incidents []Incident, recorder *RecorderStatus) Headline {
 	certain := recorder != nil && recorder.Certain()
+	when := "now"
+	switch {
+	case o.Past:
+		certain, when = o.Watched(), "at that time"
+	case certain && recorder.Replayed:
+		when = "at the end of the recording"
+	}
 	span := formatAbout(o.At.Sub(o.From))
 	h := Headline{Severity: SeverityWarning}
 	past := o.describePast()
@@ -31,34 +38,28 @@ func (o *Overview) Headline(incidents []Incident, recorder *RecorderStatus) Head
 	case !certain && past == "":
 		h.Text = "Not known whether all is well: the cluster is not fully recorded."
 	case !certain:
-		h.Text = fmt.Sprintf("Not known whether something is open now: the cluster is not fully recorded. In the last %s: %s.", span, past)
+		h.Text = fmt.Sprintf("Not known whether something is open %s: the cluster is not fully recorded. In the last %s: %s.", when, span, past)
 	case past != "":
 		if len(o.Checks(nil)) == 0 {
 			h.Severity = SeverityInfo
 		}
-		h.Text = fmt.Sprintf("Nothing is open %s, but in the last %s: %s.", selectNow(recorder), span, past)
+		h.Text = fmt.Sprintf("Nothing is open %s, but in the last %s: %s.", when, span, past)
+	case when == "now":
+		h.Severity = SeverityNone
+		h.Text = fmt.Sprintf("All clear: 0 loops, 0 stuck, %s in %s; all sources are watched.", formatCount(o.countMoves(), "move"), span)
 	default:
 		h.Severity = SeverityNone
-		h.Text = fmt.Sprintf("All clear%s: 0 loops, 0 stuck, %s in %s; all sources are watched.", selectEnd(recorder), formatCount(o.countMoves(), "move"), span)
-		if recorder.Replayed {
-			h.Text = fmt.Sprintf("All clear%s: 0 loops, 0 stuck, %s in %s.", selectEnd(recorder), formatCount(o.countMoves(), "move"), span)
-		}
+		h.Text = fmt.Sprintf("All clear %s: 0 loops, 0 stuck, %s in %s.", when, formatCount(o.countMoves(), "move"), span)
 	}
 	return h
 }
 
-func selectNow(recorder *RecorderStatus) string {
-	if recorder.Replayed {
-		return "at the end of the recording"
+// Watched reports whether the recording had begun before the moment of an overview, and no gap was open then.
+func (o *Overview) Watched() bool {
+	if o.RecordedSince.IsZero() || o.RecordedSince.After(o.At) {
+		return false
 	}
-	return "now"
-}
-
-func selectEnd(recorder *RecorderStatus) string {
-	if recorder.Replayed {
-		return " at the end of the recording"
-	}
-	return ""
+	return !slices.ContainsFunc(o.Gaps, func(g Gap) bool { return !g.OpenedAt.After(o.At) && (g.ClosedAt.IsZero() || g.ClosedAt.After(o.At)) })
 }
 
 // formatAbout writes a duration of whole hours or days, such as "6 h".

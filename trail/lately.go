@@ -362,6 +362,15 @@ func (o *Overview) Checks(incidents []Incident) []Check {
 	return out[:min(len(out), checksShown)]
 }
 
+// SelectSettingsUntil returns the settings that came into force up to a time.
+func SelectSettingsUntil(history []SettingsInForce, at time.Time) []SettingsInForce {
+	n := len(history)
+	for n > 0 && history[n-1].From.After(at) {
+		n--
+	}
+	return history[:n]
+}
+
 // SelectSettingsSince returns the settings that were in force at a time and since then; none where they have not changed since.
 func SelectSettingsSince(history []SettingsInForce, from time.Time) []SettingsInForce {
 	first := 0

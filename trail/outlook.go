@@ -271,7 +271,11 @@ func (p *prospect) forecastFailure() prognosis {
 	if same > 1 {
 		why = fmt.Sprintf("the last %d attempts failed alike: %s", same, formatFailure(last.FailureClass, last.FailureReason))
 	}
-	if change := failureChanges[last.FailureReason]; change != "" {
+	change := failureChanges[last.FailureReason]
+	if busy := last.FailureReason == CauseNoProgress || last.FailureReason == CauseTooSlow; busy && same < sameFailures { // the guest may write less by the next one
+		return prognosis{OutlookTransient, why, change}
+	}
+	if change != "" {
 		return prognosis{OutlookNotUntil, why, change}
 	}
 	if same >= sameFailures || last.FailureClass == FailureScheduling {
@@ -280,7 +284,7 @@ func (p *prospect) forecastFailure() prognosis {
 	return prognosis{OutlookTransient, why, ""}
 }
 
-// failureChanges are the changes without which an attempt that failed for a reason fails again.
+// failureChanges are the changes without which an attempt that failed for a reason fails again, or is likely to.
 var failureChanges = map[FailureReason]string{
 	CauseNoCPUModel:     "add a node with the CPU model that it runs on, or name a CPU model that more nodes have",
 	CauseQuota:          "raise the ResourceQuota, or free some of it",

@@ -6,6 +6,7 @@ import "time"
 type Overview struct {
 	Cluster  string
 	At       time.Time      // as of when, UTC
+	Past     bool           // that is a moment of the past
 	Seen     Coverage       // by which sources requests are known
 	Loops    []Loop         // that are open, in the order of their openings
 	Closed   []Loop         // that were closed since From, in the order of their ends

@@ -2,7 +2,9 @@ package web
 
 import (
 	"fmt"
+	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -15,6 +17,8 @@ type frontBody struct {
 	Attention int        // of them, how many need attention
 
 	Overview  *trail.Overview
+	Certain   bool         // an empty list may be read as "there was none"
+	At        template.URL // what leads from the address of another page to the same moment of the past; empty: now
 	Headline  trail.Headline
 	Figures   []figure
 	Groups    []incidentGroup // of those that are shown
@@ -121,6 +125,9 @@ func frontPage(v *visit) error {
 	if i < 0 {
 		return fmt.Errorf("%w: span=%q: expected 1h, 6h, 24h, 7d or 31d", errBadQuestion, chosen)
 	}
+	if cluster == "" && v.param("at") != "" {
+		return fmt.Errorf("%w: at=%q: of all clusters there is no page of the past, choose one", errBadQuestion, v.param("at"))
+	}
 	if cluster == "" {
 		return v.allClusters()
 	}
@@ -132,10 +139,14 @@ func frontPage(v *visit) error {
 		}
 		return fmt.Errorf("cluster %s: %w", cluster, trail.ErrNotFound)
 	}
-	o, err := v.reader.Overview(v.Context(), cluster, spans[i].back, spans[i].step)
+	at, err := v.parseMoment()
+	if err != nil {
+		return err
+	}
+	o, err := v.reader.Overview(v.Context(), cluster, at, spans[i].back, spans[i].step)
 	if short := spans[0]; err == nil && v.param("span") == "" && len(o.Moves) > 0 && o.Moves[0].At.After(o.At.Add(-short.back)) {
 		chosen = short.name // all that moved did so in the last hour
-		o, err = v.reader.Overview(v.Context(), cluster, short.back, short.step)
+		o, err = v.reader.Overview(v.Context(), cluster, at, short.back, short.step)
 	}
 	if err != nil {
 		return err
@@ -150,7 +161,9 @@ func frontPage(v *visit) error {
 		b.Spans = append(b.Spans, choice{s.name, address})
 	}
 	v.Cluster, v.AsOf, v.Content = cluster, o.At, b
-	v.followLive("all", "")
+	if !o.Past {
+		v.followLive("all", "")
+	}
 	return v.renderPage("front", http.StatusOK)
 }
 
@@ -176,7 +189,9 @@ func (v *visit) newFrontBody(o *trail.Overview, recorder *trail.RecorderStatus) 
 			b.Held = append(b.Held, h)
 		}
 	}
-	certain := recorder != nil && recorder.Certain()
+	if b.Certain = recorder != nil && recorder.Certain(); o.Past {
+		b.Certain, b.At = o.Watched(), template.URL("&"+url.Values{"at": {formatTimestamp(o.At)}}.Encode()) //nolint:gosec // of a time
+	}
 	b.Figures = []figure{
 		{N: len(o.Loops), Noun: "open loop", Href: "#incidents", Class: "bad"},
 		{N: len(o.Stuck), Noun: "stuck evacuation", Href: "#incidents", Class: "bad"},
@@ -185,7 +200,10 @@ func (v *visit) newFrontBody(o *trail.Overview, recorder *trail.RecorderStatus) 
 		{N: len(o.Held), More: o.HeldMore > 0, Noun: "VM in cooldown or backoff", Href: "#held", Class: "info"},
 	}
 	for i := range b.Figures {
-		b.Figures[i].Certain = certain
+		b.Figures[i].Certain = b.Certain
+	}
+	if o.Past { // what held VMs back then is not known
+		b.Figures = b.Figures[:len(b.Figures)-1]
 	}
 	return b
 }
@@ -278,7 +296,7 @@ func (v *visit) allClusters() error {
 	for i, c := range clusters {
 		var o *trail.Overview
 		if c.Loops+c.Stuck+c.Drains > 0 && i < fleetRead {
-			read, err := v.reader.Overview(v.Context(), c.Name, time.Hour, time.Hour)
+			read, err := v.reader.Overview(v.Context(), c.Name, time.Time{}, time.Hour, time.Hour)
 			if err != nil {
 				return err
 			}

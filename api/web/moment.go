@@ -26,7 +26,7 @@ func (v *visit) parseMoment() (time.Time, error) {
 	if at.After(v.asked) {
 		return at, fmt.Errorf("%w: at=%q is in the future", errBadQuestion, v.param("at"))
 	}
-	m := moment{At: at, Back: v.linkWith("at", ""), Hidden: v.hiddenWithout("at", "from", "to", zoneParam)}
+	m := moment{At: at, Back: v.linkWith("at", "", withParam, ""), Hidden: v.hiddenWithout("at", "from", "to", withParam, zoneParam)}
 	if !at.IsZero() {
 		m.Age = trail.Age(v.asked.Sub(at))
 	}

@@ -33,6 +33,9 @@ type nodeBody struct {
 // guestsShown bounds the table of VMs on a node.
 const guestsShown = 50
 
+// guestsCompared bounds the names of the VMs on a node at two moments.
+const guestsCompared = 30
+
 // vmLanesKept bounds the VMs that the chart of a node shows.
 const vmLanesKept = 60
 
@@ -51,6 +54,15 @@ func nodePage(v *visit) error {
 	node := mux.Vars(v.Request)["node"]
 	c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: v.Cluster, Of: trail.Subject{Kind: trail.SubjectNode, Name: node}, At: at, Since: since})
 	if err != nil {
+		return err
+	}
+	if err := v.compareMoments(describeNode(c, node), func(with time.Time) (*trail.Cluster, []trail.BriefLine, error) {
+		c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: c.Name, Of: trail.Subject{Kind: trail.SubjectNode, Name: node}, At: with})
+		if err != nil {
+			return nil, nil, err
+		}
+		return c, describeNode(c, node), nil
+	}); err != nil {
 		return err
 	}
 	rows := c.Node(node)
@@ -94,6 +106,34 @@ func nodePage(v *visit) error {
 		v.followLive("node", node)
 	}
 	return v.renderPage("node", http.StatusOK)
+}
+
+// describeNode says how it stands with a node in a few labelled lines.
+func describeNode(c *trail.Cluster, node string) []trail.BriefLine {
+	not := c.WhyNotNode(node)
+	lines := []trail.BriefLine{{Label: "Status", Text: not.Paragraph}}
+	var names []string
+	for _, g := range c.Guests(not.Obstacles) {
+		names = append(names, g.Namespace+"/"+g.VMI)
+	}
+	slices.Sort(names)
+	if more := len(names) - guestsCompared; more > 0 {
+		names = append(names[:guestsCompared], fmt.Sprintf("and %d more", more))
+	}
+	lines = append(lines, trail.BriefLine{Label: "VMs", Text: strings.Join(names, ", ")})
+	if l := c.NodeLoad(node); l != nil {
+		lines = append(lines, trail.BriefLine{Label: "Load", Text: fmt.Sprintf("%s, threshold %s", formatShare(l.Value), formatShare(l.Threshold))})
+	}
+	if text, _ := describeSlots(c, node); text != "" {
+		lines = append(lines, trail.BriefLine{Label: "Slots", Text: text})
+	}
+	var loops []string
+	for _, l := range c.Node(node).Loops {
+		if l.Open() {
+			loops = append(loops, l.Name())
+		}
+	}
+	return append(lines, trail.BriefLine{Label: "Open loops", Text: strings.Join(loops, ", ")})
 }
 
 // describeSlots says how many of its slots on a node the descheduler counts as in use now; empty where it has no limit.

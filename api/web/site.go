@@ -25,7 +25,8 @@ type Reader interface {
 	// Recorders returns the state of the recorder of each cluster, or of the named one. With a non-zero from, each has the gaps that overlap
 	// the period from..to; a zero to is no bound. With an error the states are those that are known without the database.
 	Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error)
-	Overview(ctx context.Context, cluster string, back, step time.Duration) (trail.Overview, error)
+	// Overview returns how it stands with a cluster now or, where at is not zero, stood at a moment of the past.
+	Overview(ctx context.Context, cluster string, at time.Time, back, step time.Duration) (trail.Overview, error)
 	Ask(ctx context.Context, q trail.Question) (*trail.Cluster, error)
 	LastSeen(ctx context.Context, cluster string, now time.Time) (time.Time, error)
 	Loop(ctx context.Context, cluster string, id trail.FactID) (string, trail.Loop, error)
@@ -137,6 +138,7 @@ type frame struct {
 	Zone       zone                   // in which times are shown
 	Kept       []hidden               // parameters of the page that the form of the zone keeps
 	Moment     *moment                // of which the page is; nil: it cannot be of another one than now
+	Compared   *comparison            // of the moment of the page with another; nil: it is not of the past
 	Live       string                 // where changes are announced; empty: the page is about the past
 	AsOf       time.Time              // the moment for which it speaks; zero: it speaks for none
 	Query      string                 // what was searched for

@@ -67,6 +67,15 @@ func vmPage(v *visit) error {
 	if err != nil {
 		return err
 	}
+	if err := v.compareMoments(c.Why(namespace, name).Brief.Lines(), func(with time.Time) (*trail.Cluster, []trail.BriefLine, error) {
+		c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: c.Name, Of: trail.VMISubject(namespace, name), At: with})
+		if err != nil {
+			return nil, nil, err
+		}
+		return c, c.Why(namespace, name).Brief.Lines(), nil
+	}); err != nil {
+		return err
+	}
 	rows := c.VM(namespace, name)
 	b := vmBody{Cluster: c.Name, Namespace: namespace, Name: name, Why: c.Why(namespace, name), WhyNot: c.WhyNot(namespace, name)}
 	b.Node, b.Brief = b.WhyNot.Node, b.Why.Brief.Lines()

@@ -30,7 +30,7 @@ var words = template.FuncMap{
 	"age":      func(at, now time.Time) string { return trail.Age(now.Sub(at)) },
 	"upper":    trail.UpperFirst,
 	"clip":     func(text string) string { return trail.ClipText(strings.TrimSpace(text), 300) },
-	"percent":  func(ratio *float64) string { return fmt.Sprintf("%.0f %%", 100**ratio) },
+	"percent":  formatShare,
 	"over":     func(r *trail.Reading) bool { return *r.Value > *r.Threshold },
 	"code":     codeSpans,
 	"count":    renderCount,
@@ -132,6 +132,9 @@ func renderCount(n int, certain bool) template.HTML {
 	}
 	return template.HTML(fmt.Sprintf("<b>%d</b>", n)) //nolint:gosec // of a number
 }
+
+// formatShare writes a share of 0..1 as per cent.
+func formatShare(ratio *float64) string { return fmt.Sprintf("%.0f %%", 100**ratio) }
 
 func buildHref(path string, pairs ...string) string {
 	q := url.Values{}

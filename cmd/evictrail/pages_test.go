@@ -209,6 +209,37 @@ func TestFrontPageLeadsSomewhere(t *testing.T) {
 	require.Contains(t, long.text, "None in the last 31d, recorded since 2026-11-21 00:47:37")
 }
 
+// TestFrontPageOfThePast looks at clusters as of moments before: what was open then is open again, with the attempts up to then, and links lead to pages of that moment.
+func TestFrontPageOfThePast(t *testing.T) {
+	t.Parallel()
+	_, server := serveSite(t, "b-dual-retry-loop-v1.8", "c-node-drain")
+	const loop = "/?cluster=b-dual-retry-loop-v1.8"
+	then := fetchPage(t, server, loop+"&at=2026-11-21T00:35:00Z")
+	for _, text := range []string{
+		"You are looking at 2026-11-21 00:35:00 UTC", "Critical: demo/vm-d cannot leave worker-1 (data transfer, no progress)", "3 failed attempts, asked by descheduler.",
+		"1 open loop 1 stuck evacuation", "Attempts 3, 3 failed", "What was to do then",
+	} {
+		require.Contains(t, then.text, text)
+	}
+	require.NotContains(t, then.text, "In cooldown or backoff")
+	require.Contains(t, then.links, "/vms/demo/vm-d?cluster=b-dual-retry-loop-v1.8&at=2026-11-21T00%3A35%3A00Z")
+	require.Contains(t, then.links, loop, "back to now")
+	require.Contains(t, fetchPage(t, server, loop).text, "Nothing is open at the end of the recording")
+	later := fetchPage(t, server, loop+"&at=2026-11-21T00:44:30Z").text
+	require.Regexp(t, "Nothing is open at that time, but in the last 1 h: .*5 of 9 migrations failed", later)
+	require.Contains(t, fetchPage(t, server, loop+"&at=2026-11-20T00:00:00Z").text, "Not known whether all is well: the cluster is not fully recorded.")
+	require.Regexp(t, `worker-2: .*[1-5] of 6 VMs left`, fetchPage(t, server, "/?cluster=c-node-drain&at=2026-11-21T00:34:20Z").text, "a drain is as far as it was")
+	require.Equal(t, http.StatusBadRequest, fetchPage(t, server, "/?at=2026-11-21T00:35:00Z").status, "of all clusters there is no past")
+
+	vm := fetchPage(t, server, "/vms/demo/vm-d?cluster=b-dual-retry-loop-v1.8&at=2026-11-21T00:35:00Z")
+	require.Regexp(t, `Then and now .*Status On worker-1 .* On worker-2 .* Verdict Needed Not needed; made worker-2 worse`, vm.text)
+	vm = fetchPage(t, server, "/vms/demo/vm-d?cluster=b-dual-retry-loop-v1.8&at=2026-11-21T00:35:00Z&with=2026-11-21T00:33:30Z")
+	require.Regexp(t, `Then and later About 2026-11-21 00:33:30 UTC 2026-11-21 00:35:00 UTC`, vm.text, "the earlier moment comes first")
+	node := fetchPage(t, server, "/nodes/worker-2?cluster=b-dual-retry-loop-v1.8&at=2026-11-21T00:33:00Z")
+	require.Regexp(t, `Then and now .* VMs .* demo/vm-d`, node.text)
+	require.NotContains(t, fetchPage(t, server, "/nodes/worker-2?cluster=b-dual-retry-loop-v1.8").text, "Then and")
+}
+
 // TestManyIncidents makes many evacuations stuck for a cause: the page has the first ten of them, grouped, and leads to all. One that is marked without an
 // attempt is shown, too.
 func TestManyIncidents(t *testing.T) {

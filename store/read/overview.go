@@ -66,6 +66,7 @@ FROM (
   WHERE cluster = @cluster
     AND opened_at > @from::timestamptz - interval '7 days'
     AND closed_at > @from
+    AND closed_at <= @at
     AND closed_by <> 'refuted'
     AND (@everyone OR ` + loopSeen + `)
   ORDER BY closed_at DESC
@@ -109,7 +110,8 @@ LIMIT @most`
 SELECT row_to_json(t)
 FROM evictrail.gaps AS t
 WHERE cluster = @cluster
-  AND (closed_at IS NULL OR opened_at > @from)
+  AND opened_at <= @at
+  AND (closed_at IS NULL OR opened_at > @from OR closed_at > @at)
 ORDER BY opened_at DESC
 LIMIT 20`
 	movesSinceQuery = `
@@ -148,6 +150,7 @@ FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
   AND marked_at > @from::timestamptz - interval '1 day'
   AND ended_at > @from
+  AND ended_at <= @at
   AND outcome IN ('cancelled', 'vmi_gone')
   AND (@everyone OR namespace = ANY(@seen))
 ORDER BY ended_at DESC, evacuation_id
@@ -158,6 +161,7 @@ FROM evictrail.drains
 WHERE cluster = @cluster
   AND started_at > @from::timestamptz - interval '7 days'
   AND ended_at > @from
+  AND ended_at <= @at
   AND (@everyone OR ` + drainSeen + `)
 ORDER BY ended_at DESC
 LIMIT 50`
@@ -173,22 +177,25 @@ FROM (
       WHERE n.cluster = p.cluster
         AND n.subject = p.subject
         AND n.from_at >= p.to_at
+        AND n.from_at <= @at
         AND n.placement_id <> p.placement_id
     ) AS started_at
   FROM evictrail.placements AS p
   WHERE p.cluster = @cluster
     AND p.changed_at > @from
     AND p.to_at > @from
+    AND p.to_at <= @at
     AND p.ended_by = ANY(@endings)
     AND (@everyone OR p.namespace = ANY(@seen))
   ORDER BY p.to_at DESC, p.placement_id
   LIMIT 50
 ) AS t`
 	outagesSinceQuery = `
-SELECT row_to_json(node_outages)
+SELECT to_jsonb(node_outages) || CASE WHEN ended_at > @at THEN '{"ended_at": null, "ended_by": null}'::jsonb ELSE '{}' END
 FROM evictrail.outages AS node_outages
 WHERE cluster = @cluster
   AND began_at > @from::timestamptz - interval '7 days'
+  AND began_at <= @at
   AND (ended_at IS NULL OR ended_at > @from)
   AND (@everyone OR ` + outageSeen + `)
 ORDER BY began_at DESC
@@ -206,15 +213,16 @@ SELECT EXISTS (
   WHERE cluster = @cluster
     AND kind = 'config_seen'
     AND occurred_at > @from
+    AND occurred_at <= @at
 )`
 )
 
 // heldShown bounds how many VMs that are held back an overview names.
 const heldShown = 50
 
-// Overview reads how it stands with a cluster as of when it was last seen, and what happened in a time before, counted in
-// steps.
-func (s *Reader) Overview(ctx context.Context, cluster string, back, step time.Duration) (trail.Overview, error) {
+// Overview reads how it stands with a cluster as of when it was last seen, or stood at a moment before, and what happened in a time before, counted in
+// steps. A zero moment is now. Of a moment before it does not say what held VMs back, what drains waited for, and who had acknowledged something.
+func (s *Reader) Overview(ctx context.Context, cluster string, at time.Time, back, step time.Duration) (trail.Overview, error) {
 	o := trail.Overview{Cluster: cluster, Step: step}
 	var err error
 	if _, within := s.scope.Cluster(cluster); !within || cluster == "" {
@@ -222,6 +230,9 @@ func (s *Reader) Overview(ctx context.Context, cluster string, back, step time.D
 	}
 	if o.At, err = s.LastSeen(ctx, cluster, time.Now().UTC()); err != nil {
 		return o, err
+	}
+	if o.Past = !at.IsZero() && at.Before(o.At); o.Past {
+		o.At = at
 	}
 	o.From = o.At.Add(-back)
 	if o.Seen, err = s.loadCoverage(ctx, cluster); err != nil {
@@ -231,11 +242,12 @@ func (s *Reader) Overview(ctx context.Context, cluster string, back, step time.D
 		batch := s.overviewBatch(&o)
 		s.queueRecent(batch, &o)
 		changed := false
-		batch.Queue(settingsChangedQuery, pgx.StrictNamedArgs{"cluster": cluster, "from": o.From}).QueryRow(func(row pgx.Row) error { return row.Scan(&changed) })
+		batch.Queue(settingsChangedQuery, pgx.StrictNamedArgs{"cluster": cluster, "from": o.From, "at": o.At}).QueryRow(func(row pgx.Row) error { return row.Scan(&changed) })
 		if err := tx.SendBatch(ctx, batch).Close(); err != nil || !changed && len(o.Stuck)+len(o.Waiting) == 0 {
 			return err
 		}
 		history, err := loadSettings(ctx, tx, cluster)
+		history = trail.SelectSettingsUntil(history, o.At)
 		if n := len(history); n > 0 && history[n-1].KubeVirt != nil {
 			o.KubeVirt = *history[n-1].KubeVirt // by which advice is chosen
 		}
@@ -251,13 +263,11 @@ func (s *Reader) Overview(ctx context.Context, cluster string, back, step time.D
 
 // queueRecent queues the questions what happened of late, and which evacuations have not begun.
 func (s *Reader) queueRecent(batch *pgx.Batch, o *trail.Overview) {
-	since := s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From})
-	batch.Queue(waitingNowQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "until": o.At.Add(-trail.WaitingAfter)})).Query(pg.CollectJSON(&o.Waiting))
-	batch.Queue(recentQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From, "at": o.At})).Query(pg.CollectJSON(&o.Recent))
+	since := s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From, "at": o.At})
+	batch.Queue(recentQuery, since).Query(pg.CollectJSON(&o.Recent))
 	batch.Queue(unmovedQuery, since).Query(pg.CollectJSON(&o.Unmoved))
 	batch.Queue(drainsEndedQuery, since).Query(pg.CollectJSON(&o.DrainsEnded))
-	batch.Queue(lostQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From, "endings": trail.LostEndings()})).Query(pg.CollectJSON(&o.Lost))
-	batch.Queue(acknowledgedNowQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster})).Query(pg.CollectJSON(&o.Acknowledged))
+	batch.Queue(lostQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From, "at": o.At, "endings": trail.LostEndings()})).Query(pg.CollectJSON(&o.Lost))
 	batch.Queue(outagesSinceQuery, since).Query(pg.CollectJSON(&o.Outages))
 	batch.Queue(recordedSinceQuery, pgx.StrictNamedArgs{"cluster": o.Cluster}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		return row.Scan(&o.RecordedSince)
@@ -266,24 +276,14 @@ func (s *Reader) queueRecent(batch *pgx.Batch, o *trail.Overview) {
 
 // overviewBatch are the questions of an overview.
 func (s *Reader) overviewBatch(o *trail.Overview) *pgx.Batch {
-	args := s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster})
-	since := s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From})
 	var batch pgx.Batch
-	batch.Queue(loopsNowQuery, args).Query(pg.CollectJSON(&o.Loops))
-	batch.Queue(loopsClosedQuery, since).Query(pg.CollectJSON(&o.Closed))
-	batch.Queue(stuckNowQuery, args).Query(pg.CollectJSON(&o.Stuck))
-	batch.Queue(drainsNowQuery, args).Query(pg.CollectJSON(&o.Drains))
-	batch.Queue(blockersNowQuery, args).Query(pg.CollectJSON(&o.Blockers))
-	batch.Queue(gapsNowQuery, pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From}).Query(pg.CollectJSON(&o.Gaps))
-	batch.Queue(heldNowQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "most": heldShown})).Query(pg.EachRow(func(row pgx.CollectableRow) error {
-		var h trail.Hold
-		var effective float64
-		var all int
-		err := row.Scan(&h.Namespace, &h.VMI, &h.Node, &h.Layer, &effective, &h.Until, &all)
-		h.Effective = secondsToDuration(effective)
-		o.Held, o.HeldMore = append(o.Held, h), max(all-heldShown, 0)
-		return err
-	}))
+	if o.Past {
+		s.queueOpenThen(&batch, o)
+	} else {
+		s.queueOpenNow(&batch, o)
+	}
+	batch.Queue(loopsClosedQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From, "at": o.At})).Query(pg.CollectJSON(&o.Closed))
+	batch.Queue(gapsNowQuery, pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From, "at": o.At}).Query(pg.CollectJSON(&o.Gaps))
 	batch.Queue(movesSinceQuery, s.addScopeArgs(pgx.StrictNamedArgs{
 		"cluster": o.Cluster, "from": o.From, "at": o.At, "step": o.Step.Seconds(),
 	})).Query(pg.EachRow(func(row pgx.CollectableRow) error {
@@ -293,4 +293,36 @@ func (s *Reader) overviewBatch(o *trail.Overview) *pgx.Batch {
 		return err
 	}))
 	return &batch
+}
+
+// queueOpenNow queues the questions what is open now.
+func (s *Reader) queueOpenNow(batch *pgx.Batch, o *trail.Overview) {
+	args := s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster})
+	batch.Queue(loopsNowQuery, args).Query(pg.CollectJSON(&o.Loops))
+	batch.Queue(stuckNowQuery, args).Query(pg.CollectJSON(&o.Stuck))
+	batch.Queue(waitingNowQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "until": o.At.Add(-trail.WaitingAfter)})).Query(pg.CollectJSON(&o.Waiting))
+	batch.Queue(drainsNowQuery, args).Query(pg.CollectJSON(&o.Drains))
+	batch.Queue(blockersNowQuery, args).Query(pg.CollectJSON(&o.Blockers))
+	batch.Queue(acknowledgedNowQuery, args).Query(pg.CollectJSON(&o.Acknowledged))
+	batch.Queue(heldNowQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "most": heldShown})).Query(pg.EachRow(func(row pgx.CollectableRow) error {
+		var h trail.Hold
+		var effective float64
+		var all int
+		err := row.Scan(&h.Namespace, &h.VMI, &h.Node, &h.Layer, &effective, &h.Until, &all)
+		h.Effective = secondsToDuration(effective)
+		o.Held, o.HeldMore = append(o.Held, h), max(all-heldShown, 0)
+		return err
+	}))
+}
+
+// queueOpenThen queues the questions what was open at a moment of the past.
+func (s *Reader) queueOpenThen(batch *pgx.Batch, o *trail.Overview) {
+	at := func(until time.Time) pgx.StrictNamedArgs {
+		return s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "at": o.At, "until": until})
+	}
+	args := s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "at": o.At})
+	batch.Queue(loopsThenQuery, args).Query(pg.CollectJSON(&o.Loops))
+	batch.Queue(stuckThenQuery, at(o.At)).Query(pg.CollectJSON(&o.Stuck))
+	batch.Queue(waitingThenQuery, at(o.At.Add(-trail.WaitingAfter))).Query(pg.CollectJSON(&o.Waiting))
+	batch.Queue(drainsThenQuery, args).Query(pg.CollectJSON(&o.Drains))
 }
