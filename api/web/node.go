@@ -80,6 +80,9 @@ func nodePage(v *visit) error {
 			b.Loops = append(b.Loops, l)
 		}
 	}
+	slices.SortStableFunc(b.Loops, func(x, y trail.Loop) int { // what is open first, then the newest
+		return cmp.Or(compareBools(!x.Open(), !y.Open()), y.OpenedAt.Compare(x.OpenedAt))
+	})
 	b.Drains = slices.DeleteFunc(slices.Clone(rows.Drains), func(x trail.Drain) bool { return !w.overlapsSpan(x.StartedAt, x.EndedAt) })
 	b.Chart = nodeChart(v.newDraft(w, c), node, rows)
 	b.Chart.Title = "VM movements on " + node
