@@ -246,7 +246,7 @@ func describeCauses(of []Migration) string {
 	}
 	if len(of) > 1 {
 		for i, c := range causes {
-			causes[i] = fmt.Sprintf("%d x %s", count[c], c)
+			causes[i] = fmt.Sprintf("%d × %s", count[c], c)
 		}
 	}
 	if more := len(causes) - changesNamed; more > 0 {

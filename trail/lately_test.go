@@ -64,7 +64,7 @@ func TestLately(t *testing.T) {
 	require.Equal(t, []string{
 		"Moved | hot +0 | worker-2 worker-3 | descheduler | descheduler, took 10 s | ",
 		"Moved without need, and overloaded its target | db +0 | worker-1 worker-2 | descheduler | descheduler: worker-2 was at 40 %, then at 55 %, over its threshold of 50 % | team/hot left worker-2 9 min 50 s later (descheduler)",
-		"Migration failed, 3 times | db +0 | worker-1 | descheduler | descheduler: 3 x data transfer, libvirt error | ",
+		"Migration failed, 3 times | db +0 | worker-1 | descheduler | descheduler: 3 × data transfer, libvirt error | ",
 		"Moved: 20 VMs | up-0 up-1 up-2 +17 | worker-5 | KubeVirt | workload update, took 10 s | ",
 		"Settings changed |  +0 |  |  | descheduler limit per node: 5 -> 1 | ",
 		"Migration failed | lone +0 | worker-4 | alice (kubectl) | user: data transfer, no progress | ",

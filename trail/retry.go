@@ -319,7 +319,7 @@ func (n *node) backoffBefore(m *Migration) time.Time {
 }
 
 func dualSummary(l Loop, e *Evacuation, failed, again int, others, shut []string, last *Migration) string {
-	text := fmt.Sprintf("Two controllers %s against each other on %s: KubeVirt failed %s to move %s (lastly: %s) and %s, while the descheduler",
+	text := fmt.Sprintf("Two controllers %s against each other on %s: KubeVirt failed %s to move %s (last failure: %s) and %s, while the descheduler",
 		l.selectTense("work", "worked"), e.Node, formatRepetition(failed), e.formatVM(), last.whyShort(), l.selectTense("tries on", "kept trying"))
 	var did []string
 	if len(others) > 0 {
@@ -336,7 +336,7 @@ func dualSummary(l Loop, e *Evacuation, failed, again int, others, shut []string
 }
 
 func endlessSummary(l Loop, e *Evacuation, failed int, last *Migration) string {
-	return fmt.Sprintf("KubeVirt failed %s to move %s away from %s since %s (lastly: %s) and %s.",
+	return fmt.Sprintf("KubeVirt failed %s to move %s away from %s since %s (last failure: %s) and %s.",
 		formatRepetition(failed), e.formatVM(), e.Node, formatClock(e.MarkedAt), last.whyShort(), l.selectTense("tries on without end", "kept trying"))
 }
 

@@ -163,7 +163,7 @@ func TestFrontPageLeadsSomewhere(t *testing.T) {
 	}{
 		{"k-blocked-slot", []string{
 			"Critical: demo/nbr-2 cannot leave worker-1 (data transfer, libvirt error). For 22 min, 8 failed attempts, asked by descheduler.", "Incidents (1)",
-			"over its threshold of 35 %", "dual retry loop (request forgotten)", "What to do", "Migration failed, 8 times", "8 x data transfer, libvirt error",
+			"over its threshold of 35 %", "dual retry loop (request forgotten)", "What to do", "Migration failed, 8 times", "8 × data transfer, libvirt error",
 			"Recorded since 2026-11-21 00:47:37 : what happened before is not known.", "Each bar: 1 min, from its start",
 		}, []string{"#incidents", "/loops/", "/vms/demo/nbr-2", "/nodes/worker-1", "/migrations?cluster=k-blocked-slot&ended-since=2026-11-21T00%3A"}},
 		{"b-dual-retry-loop-v1.8", []string{

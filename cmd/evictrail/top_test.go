@@ -148,7 +148,7 @@ func TestTop(t *testing.T) {
 		require.Equal(t, `1 problem in 1 of 2 clusters: k-blocked-slot 1
 CLUSTER         PROBLEM          VM          NODE      AGE    FAILED  NEXT      SUMMARY
 k-blocked-slot  dual retry loop  demo/nbr-2  worker-1  2m59s  8       in 4m45s  `+
-			"Two controllers work against each other on worker-1: KubeVirt failed 8 times to move demo/nbr-2 (lastly: data transfer, libvirt error) and tries on, while the descheduler asked for the same VM again, once.\n", out)
+			"Two controllers work against each other on worker-1: KubeVirt failed 8 times to move demo/nbr-2 (last failure: data transfer, libvirt error) and tries on, while the descheduler asked for the same VM again, once.\n", out)
 		code, out, _ = runCommand(t, "top", "--cluster", "c-node-drain", way)
 		require.Equal(t, exitFound, code)
 		require.Equal(t, "No open problems.\n", out)
