@@ -140,6 +140,7 @@ func answerSchema() schema {
 		{"status", withDescription(newTextSchema(), "Where the guest is, and what keeps it there.")},
 		{"asked_by", withDescription(newTextSchema(), "Who asked for what happened last, when, and with which words. Missing where nothing happened.")},
 		{"attempts", withDescription(newTextSchema(), "How often it was tried to move it, how that ended, and why it last failed. Missing where nothing was tried.")},
+		{"outlook", withDescription(newTextSchema(), "Whether an open evacuation can succeed as things are, on what that rests, and what would help. Missing where nothing is in its way.")},
 		{"verdict", withDescription(newTextSchema(), "Whether the move was needed, and what came of it. Missing where load was not its reason.")},
 	})
 	attempts := newObjectSchema([]string{"text", "count", "first_at", "last_at"}, fields{

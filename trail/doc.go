@@ -22,9 +22,9 @@
 //   - what facts are and say: fact.go, kinds and reasons in reason.go, what each kind says beside in vmi.go, pod.go, migration.go, config.go, migrationpolicy.go,
 //     kubeevent.go, request.go, load.go; gap.go (what was not seen), epoch.go (versions), fresh.go (what two replicas saw), plausible.go (times), written.go (as JSON)
 //   - what is derived of a VM: request_join.go (one request, whoever saw it), request_effect.go (what each request did), action.go (who did the
-//     rest), requester.go, launcher.go, outcome.go (one migration), evacuation.go, objective.go (whether in time), attempt.go (which migration
-//     belongs to which evacuation), trigger.go, failure.go, placement.go, ending.go, wait.go (why a migration waits), decision.go with cooldown.go
-//     and backoff.go (what holds it back), bounce.go (loops of one VM)
+//     rest), requester.go, launcher.go, outcome.go (one migration), evacuation.go, objective.go (whether in time), outlook.go (whether an open evacuation
+//     can succeed), attempt.go (which migration belongs to which evacuation), trigger.go, failure.go, placement.go, ending.go, wait.go
+//     (why a migration waits), decision.go with cooldown.go and backoff.go (what holds it back), bounce.go (loops of one VM)
 //   - what is derived of a node, by nodeview.go: retry.go and slots.go (loops), drain.go, blocks.go (what the descheduler counted, as a fact and as a row),
 //     outage.go (when it was not ready)
 //   - loop.go and thresholds.go (what a loop is), timeline.go, moment.go (time), cluster.go (everything at once)
