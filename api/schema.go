@@ -119,6 +119,8 @@ var closedSets = map[string]schema{
 	"migrations.requester_class":        oneOf(trail.Requesters()...),
 	"migrations.failure_class":          oneOf(trail.FailureClasses()...),
 	"migrations.wait_reason":            oneOf(trail.WaitReasons()...),
+	"migration_queue.trigger":           oneOf(trail.Triggers()...),
+	"migration_queue.wait_reason":       oneOf(trail.WaitReasons()...),
 	"cooldown_decisions.layer":          oneOf(trail.Layers()...),
 	"cooldown_decisions.verdict":        oneOf(trail.VerdictHolds, trail.VerdictBlocked, trail.VerdictReleased),
 	"cooldowns_now.layer":               oneOf(trail.Layers()...),

@@ -55,6 +55,12 @@ var (
 		Sets:  []string{"requester_class", "trigger", "phase", "outcome", "failure_class"},
 		Brief: []string{"cluster", "namespace", "vmi", "migration", "trigger", "attempt", "source_node", "target_node", "created_at", "phase", "outcome", "failure_class", "failure_reason", "duration"},
 	}
+	ViewQueue = View{
+		Noun: "migrations/queue", Name: "migration_queue", About: "migrations that wait for a slot, with their places in KubeVirt's queue",
+		At: "created_at", Key: "migration_uid", Changed: changedAt, Where: byVM,
+		Sets:  []string{"trigger", "wait_reason"},
+		Brief: []string{"cluster", "place", "namespace", "vmi", "node", "migration", "trigger", "priority", "waits_for", "wait_reason", "after_vmi", "running_in_cluster", "cluster_limit", "running_from_node", "node_limit"},
+	}
 	ViewPlacements = View{
 		Noun: "placements", Name: "placements", About: "placements: on which node each guest ran, and how it came and left",
 		At: "from_at", Key: "placement_id", End: "to_at", Changed: changedAt, Where: byVM,
@@ -129,7 +135,7 @@ var (
 // Views returns all of them, in the order in which they are documented.
 func Views() []View {
 	return []View{
-		ViewRequests, ViewEvacuations, ViewMigrations, ViewPlacements, ViewDecisions, ViewHolds, ViewLoops, ViewDrains, ViewBlockers,
+		ViewRequests, ViewEvacuations, ViewMigrations, ViewQueue, ViewPlacements, ViewDecisions, ViewHolds, ViewLoops, ViewDrains, ViewBlockers,
 		ViewGaps, ViewContext, ViewConsequences, ViewOutages, ViewAcknowledgements, ViewTimeline, ViewEvents,
 	}
 }

@@ -43,6 +43,13 @@ var lists = []list{
 		},
 	},
 	{
+		path: "/queue", title: "Queue", about: "Migrations that wait for a slot, in the order in which KubeVirt takes them.", view: trail.ViewQueue, usually: map[string]string{"order": "oldest"},
+		columns: []column{
+			{"Place", showPlace}, {"VM", showVM}, {"Node", showNode}, {"Migration", showMigration}, {"Created", showTime("created_at")}, {"For", showSpan("created_at", "")},
+			{"Trigger", showLabels("trigger")}, {"Priority", showText("priority")}, {"Waits because", showLabels("wait_reason")}, {"After", showText("after_vmi")}, {"Slots in use", showSlots},
+		},
+	},
+	{
 		path: "/requests", title: "Requests", view: trail.ViewRequests, usually: map[string]string{"repeats": "false"},
 		columns: []column{
 			{"Requested", showTime("requested_at")}, {"VM", showVM}, {"Node", showNode}, {"Asked by", showRequester}, {"Answer", showLabels("answer")}, {"Effect", showLabels("effect")},
@@ -239,6 +246,18 @@ func showMigration(r listRow) cell {
 	name := r.text("migration")
 	href := buildHref("/vms/"+r.text("namespace")+"/"+r.text("vmi"), "cluster", r.text("cluster"), "migration", r.text("migration_uid"))
 	return cell{Parts: []part{{Text: name, Title: name, Href: href}}}
+}
+
+// showPlace shows the place of a migration among those that wait in its cluster.
+func showPlace(r listRow) cell {
+	return cell{Parts: []part{newPart(r.text("place") + " of " + r.text("waiting"))}}
+}
+
+// showSlots shows how many slots are in use of those that a migration needs one of: in the cluster and for the node that its guest leaves.
+func showSlots(r listRow) cell {
+	node := newPart("from its node " + r.text("running_from_node") + " of " + r.text("node_limit"))
+	node.Small = true
+	return cell{Parts: []part{newPart(r.text("running_in_cluster") + " of " + r.text("cluster_limit")), node}}
 }
 
 // showRoute shows from where to where a migration led. A target that the guest did not reach may have no page: nothing else may be recorded about it.

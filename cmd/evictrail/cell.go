@@ -50,6 +50,7 @@ var layouts = map[string]layout{
 	trail.ViewMigrations.Name: {nil,
 		[]string{"attempt", "duration", "trigger", "migration", "outcome", "failure_reason", "failure_class", "source_node"}},
 	trail.ViewDecisions.Name: {nil, []string{"model", "origin", "capped", "count", "until", "reason", "node", "effective"}},
+	trail.ViewQueue.Name:     {nil, []string{"migration", "priority", "after_vmi", "trigger", "node_limit", "running_from_node"}},
 	trail.ViewHolds.Name:     {nil, []string{"kubevirt_backoff_until", "descheduler_cooldown_until", "effective", "node"}},
 	trail.ViewLoops.Name:     {[]string{"summary"}, []string{"path", "closed_by", "node", "closed_at"}},
 	trail.ViewDrains.Name:    {nil, []string{"requester_class", "last_asked_at", "requester", "ended_at"}},

@@ -149,7 +149,8 @@ func buildTargets(of sample) []target {
 	}
 	for _, template := range []string{
 		"/docs", "/", "/?cluster={cluster}", "/?cluster={cluster}&span=7d", "/vms/{vm}?cluster={cluster}", "/nodes/{node}?cluster={cluster}",
-		"/vms/{vm then}?cluster={cluster}&at={an hour before}",
+		"/vms/{vm then}?cluster={cluster}&at={an hour before}", "/?cluster={cluster}&at={a day before}", "/?cluster={cluster}&at={a week before}",
+		"/migrations?cluster={cluster}&ended-since={a day before}&outcome=failed", "/migrations?cluster={cluster}&ended-since={a week before}&ended-until={a day before}&outcome=failed",
 		"/facts?cluster={cluster}&vm={vm}&from={a day before}", "/search?q={vm name}", "/search?cluster={cluster}&q={migration}", "/search?q={uid}",
 	} {
 		all = append(all, target{template, asPage, of})
