@@ -38,7 +38,7 @@ var (
 		example: "  evictrail evacuations --node worker-1 --since 24h\n  evictrail evacuations --open --watch   # until Ctrl-C\n  evictrail evacuations -o json | jq '.[] | select(.failed_attempts > 3)'"}
 	migrationsList = list{view: trail.ViewMigrations,
 		example: "  evictrail migrations --namespace shop --vm db-1\n  evictrail migrations --since 2026-11-01 -o csv > november.csv\n  evictrail migrations --queue --cluster prod            # that wait for a slot, with their places",
-		other: &other{"queue", "those that wait for a slot, with their places in KubeVirt's queue", trail.ViewQueue}}
+		other:   &other{"queue", "those that wait for a slot, with their places in KubeVirt's queue", trail.ViewQueue}}
 	cooldownsList = list{view: trail.ViewDecisions,
 		example: "  evictrail cooldowns --now                 # what holds VMs back now, one row per VM\n  evictrail cooldowns --vm shop/db-1 --since 24h -o json",
 		other:   &other{"now", "what holds VMs back now, one row per VM", trail.ViewHolds}}
