@@ -87,7 +87,8 @@ func serveSite(t *testing.T, names ...string) (databaseURL string, server *httpt
 // a link points at is on the page that it leads to.
 func TestPagesLeadToEvidence(t *testing.T) {
 	t.Parallel()
-	_, server := serveSite(t, listRecordings(t)...)
+	names := storetest.Sample(listRecordings(t))
+	_, server := serveSite(t, names...)
 	seen, stepped, facts := map[string]document{}, map[string]bool{}, 0
 	var follow func(from, link string, moved bool)
 	follow = func(from, link string, moved bool) {
@@ -133,10 +134,10 @@ func TestPagesLeadToEvidence(t *testing.T) {
 		kinds[kind]++
 	}
 	t.Logf("%d pages, %d links to single facts: %v", len(seen), facts, kinds)
-	require.Greater(t, kinds["vms"], 40)
-	require.Greater(t, kinds["nodes"], 20)
-	require.Greater(t, kinds["loops"], 9)
-	require.Greater(t, facts, 1000)
+	require.Greater(t, kinds["vms"], 4*len(names))
+	require.Greater(t, kinds["nodes"], 2*len(names))
+	require.Greater(t, kinds["loops"], len(names))
+	require.Greater(t, facts, 100*len(names))
 }
 
 // TestFrontPageLeadsSomewhere reads the front page of clusters that have an open loop, a loop that is over, none at all, and those of all clusters:
