@@ -70,10 +70,7 @@ func fetchPage(t *testing.T, server *httptest.Server, address string) document {
 // serveSite plays recordings and serves their pages.
 func serveSite(t *testing.T, names ...string) (databaseURL string, server *httptest.Server) {
 	t.Helper()
-	databaseURL = storetest.NewURL(t)
-	for _, name := range names {
-		playBuiltin(t, databaseURL, name)
-	}
+	databaseURL = playedURL(t, names...)
 	s, err := store.Open(t.Context(), databaseURL, "")
 	require.NoError(t, err)
 	t.Cleanup(s.Close)

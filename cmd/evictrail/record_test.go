@@ -102,8 +102,7 @@ func TestRecordPlays(t *testing.T) {
 	compare := func(t *testing.T, name string, options recording.ServerOptions) {
 		t.Helper()
 		dir := recordBuiltin(t, name, options, nil)
-		before, after := storetest.NewURL(t), storetest.NewURL(t)
-		playBuiltin(t, before, name)
+		before, after := playedURL(t, name), storetest.NewURL(t)
 		code, _, stderr := runCommand(t, "play", dir, "--database-url", after)
 		require.Equal(t, exitFound, code, stderr)
 		require.Equal(t, asRecorded(readPublicViews(t, before)), asRecorded(readPublicViews(t, after)))
@@ -196,8 +195,7 @@ func TestRecordRedacted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := recordBuiltin(t, name, recording.ServerOptions{}, collector.NewRedactor())
-			before, after := storetest.NewURL(t), storetest.NewURL(t)
-			playBuiltin(t, before, name)
+			before, after := playedURL(t, name), storetest.NewURL(t)
 			code, _, stderr := runCommand(t, "play", dir, "--database-url", after)
 			require.Equal(t, exitFound, code, stderr)
 			require.Equal(t, readStory(t, before), readStory(t, after))
