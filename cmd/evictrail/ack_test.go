@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
-	"github.com/evictrail/evictrail/store/storetest"
 )
 
 // findOpenLoop returns the page of the loop about a VM that is open.
@@ -30,8 +29,7 @@ func findOpenLoop(t *testing.T, database, vmi string) string {
 // and the pages.
 func TestAck(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewURL(t)
-	playBuiltin(t, url, "k-blocked-slot")
+	url := playedURL(t, "k-blocked-slot")
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
 	t.Cleanup(s.Close)

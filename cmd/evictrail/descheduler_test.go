@@ -93,8 +93,7 @@ func TestPlayRecordsBlocks(t *testing.T) {
 	}
 	require.Len(t, want, 6)
 
-	url := storetest.NewURL(t)
-	playBuiltin(t, url, name)
+	url := playedURL(t, name)
 	facts, blocks := factsOf[trail.BlocksDetail](t, url, trail.KindBlocksObserved)
 	got := map[string]int64{}
 	for i, f := range facts {

@@ -242,8 +242,7 @@ func TestDoctorOfRoles(t *testing.T) {
 // TestDoctorWritesNothing counts what is in the database before and after.
 func TestDoctorWritesNothing(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewURL(t)
-	playBuiltin(t, url, "a-descheduler-eviction-success")
+	url := playedURL(t, "a-descheduler-eviction-success")
 	before := readPublicViews(t, url)
 	kubeconfig, _ := servePatient(t, &patient{})
 	code, text := runDoctor(t, "--kubeconfig", kubeconfig, "--cluster", "a-descheduler-eviction-success", "--database-url", url)

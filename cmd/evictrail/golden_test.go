@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/evictrail/evictrail/store/storetest"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/answers, testdata/access, api/openapi.yaml and api/columns.json")
@@ -25,8 +23,7 @@ func TestAnswers(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".txt")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := storetest.NewURL(t)
-			playBuiltin(t, url, name)
+			url := playedURL(t, name)
 			raw, err := os.ReadFile(file)
 			require.NoError(t, err)
 			var got strings.Builder

@@ -39,8 +39,7 @@ func TestVerdicts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := storetest.NewURL(t)
-			playBuiltin(t, url, name)
+			url := playedURL(t, name)
 			moves := queryRows[struct{ Move, Because, Need string }](t, url, `
 SELECT format('%s to %s: %s, %s', vmi, target_node, need, benefit) AS move, need_because || '; ' || benefit_because AS because, need
 FROM evictrail_v1.migrations
@@ -122,8 +121,7 @@ func TestConsequences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := storetest.NewURL(t)
-			playBuiltin(t, url, name)
+			url := playedURL(t, name)
 			var got []string
 			for _, r := range queryRows[struct{ Chain string }](t, url, `
 SELECT format('%s from %s of %s, %s: %s %s from %s', c.vmi, c.node, m.vmi, c.likelihood, c.steps, c.needless_likelihood, n.vmi) AS chain

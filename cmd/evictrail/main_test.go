@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,16 @@ func playBuiltin(t *testing.T, url, name string, args ...string) {
 	t.Helper()
 	code, _, stderr := runCommand(t, append([]string{"play", recordingDir(name), "--database-url", url}, args...)...)
 	require.Equal(t, exitFound, code, stderr)
+}
+
+// playedURL returns the URL of a database of a test's own into which built-in recordings were played, with their audit logs.
+func playedURL(t *testing.T, names ...string) string {
+	t.Helper()
+	return storetest.FilledURL(t, strings.Join(names, " "), func(url string) {
+		for _, name := range names {
+			playBuiltin(t, url, name)
+		}
+	})
 }
 
 func recordingDir(name string) string { return "../../testdata/recordings/" + name }

@@ -79,10 +79,7 @@ func fetchPage(t *testing.T, server *httptest.Server, address string) document {
 // serveSite plays recordings and serves their pages.
 func serveSite(t *testing.T, names ...string) (databaseURL string, server *httptest.Server) {
 	t.Helper()
-	databaseURL = storetest.NewURL(t)
-	for _, name := range names {
-		playBuiltin(t, databaseURL, name)
-	}
+	databaseURL = playedURL(t, names...)
 	s, err := store.Open(t.Context(), databaseURL, "")
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
@@ -96,7 +93,8 @@ func serveSite(t *testing.T, names ...string) (databaseURL string, server *httpt
 // a link points at is on the page that it leads to.
 func TestPagesLeadToEvidence(t *testing.T) {
 	t.Parallel()
-	_, server := serveSite(t, listRecordings(t)...)
+	names := storetest.Sample(listRecordings(t))
+	_, server := serveSite(t, names...)
 	seen, stepped, facts := map[string]document{}, map[string]bool{}, 0
 	var follow func(from, link string, moved bool)
 	follow = func(from, link string, moved bool) {
@@ -142,10 +140,10 @@ func TestPagesLeadToEvidence(t *testing.T) {
 		kinds[kind]++
 	}
 	t.Logf("%d pages, %d links to single facts: %v", len(seen), facts, kinds)
-	require.Greater(t, kinds["vms"], 40)
-	require.Greater(t, kinds["nodes"], 20)
-	require.Greater(t, kinds["loops"], 9)
-	require.Greater(t, facts, 1000)
+	require.Greater(t, kinds["vms"], 4*len(names))
+	require.Greater(t, kinds["nodes"], 2*len(names))
+	require.Greater(t, kinds["loops"], len(names))
+	require.Greater(t, facts, 100*len(names))
 }
 
 // countInLink finds the number in a link to what it counts: in a table "3", at a bar "2026-11-21 00:31:00 to 00:32:00: 3 moved, ...".

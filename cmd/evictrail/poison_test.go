@@ -212,6 +212,7 @@ func lockEvents(t *testing.T, url string) {
 // TestWhatFailsAloneIsSetAside has a trigger fail one fact, each time with an error that says nothing of the fact. While the database takes nothing at all, nothing
 // is set aside; once it takes writes, all others are stored, that one is set aside, and without the trigger it is replayed.
 func TestWhatFailsAloneIsSetAside(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	const name = "k-blocked-slot"
 	calm := storetest.NewURL(t)

@@ -36,10 +36,7 @@ func serveAPI(t *testing.T, url string) string {
 // TestServerAnswersAsTheDatabase asks everything both ways and compares what is printed, to the byte, and the exit statuses.
 func TestServerAnswersAsTheDatabase(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewURL(t)
-	for _, name := range []string{"b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown", "k-blocked-slot"} {
-		playBuiltin(t, url, name)
-	}
+	url := playedURL(t, "b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown", "k-blocked-slot")
 	server := serveAPI(t, url)
 	const cluster = "b-dual-retry-loop-v1.8"
 	questions := [][]string{
@@ -102,13 +99,11 @@ func TestServerAnswersAsTheDatabase(t *testing.T) {
 }
 
 // TestServerListsWhatIsLarge gathers rows of which a page of the usual size is too large, and cells that CSV could change.
-func TestServerListsWhatIsLarge(t *testing.T) {
+func TestServerListsWhatIsLarge(t *testing.T) { //nolint:paralleltest // beside others the statement that reads all of it could take longer than one may
 	storetest.SkipInShort(t)
-	t.Parallel()
-	url := storetest.NewURL(t)
-	playBuiltin(t, url, "c-node-drain")
+	url := playedURL(t, "c-node-drain")
 	execSQL(t, url, `UPDATE evictrail.events SET detail = jsonb_build_object('text', E'a\r\nb, "c"\r' || repeat('x', 300000)), evidence = E'\'=a\r\nb, "c"\r'
-		WHERE id IN (SELECT id FROM evictrail.events ORDER BY occurred_at LIMIT 100)`)
+		WHERE id IN (SELECT id FROM evictrail.events ORDER BY occurred_at LIMIT 50)`)
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
@@ -206,9 +201,7 @@ func TestTheEnvironmentSaysWhomToAsk(t *testing.T) {
 // TestCompletion completes names both ways, and stays silent where nobody answers.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewURL(t)
-	playBuiltin(t, url, "b-dual-retry-loop-v1.8")
-	playBuiltin(t, url, "c-node-drain")
+	url := playedURL(t, "b-dual-retry-loop-v1.8", "c-node-drain")
 	server := serveAPI(t, url)
 	for _, c := range []struct {
 		name string
@@ -260,8 +253,7 @@ func TestCompletionEnds(t *testing.T) {
 func TestKubectlCompletes(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
-	url := storetest.NewURL(t)
-	playBuiltin(t, url, "c-node-drain")
+	url := playedURL(t, "c-node-drain")
 	self, err := os.Executable()
 	require.NoError(t, err)
 	plugin := filepath.Join(t.TempDir(), "kubectl_complete-evictrail")

@@ -6,15 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 )
 
 // TestSettings reads the fingerprint of an evacuation's settings and looks up what is behind it: in the database, and over HTTP.
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewURL(t)
-	playBuiltin(t, url, "m-dual-retry-loop-with-cooldown")
+	url := playedURL(t, "m-dual-retry-loop-with-cooldown")
 	ask := func(want int, args ...string) (out, stderr string) {
 		code, out, stderr := runCommand(t, append(args, "--database-url", url)...)
 		require.Equal(t, want, code, "%v: %s", args, stderr)

@@ -4,15 +4,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/evictrail/evictrail/store/storetest"
 )
 
 // TestSuggestions mistypes commands, and asks about a node as if it were a VM.
 func TestSuggestions(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewURL(t)
-	playBuiltin(t, url, "c-node-drain")
+	url := playedURL(t, "c-node-drain")
 	for _, c := range []struct {
 		args []string
 		says string

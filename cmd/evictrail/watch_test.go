@@ -12,8 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
-
-	"github.com/evictrail/evictrail/store/storetest"
 )
 
 // lockedBuffer is written by a command and read by a test.
@@ -37,8 +35,7 @@ func (l *lockedBuffer) String() string {
 // TestWatch watches open loops while a cluster is played: what is new is written once, and what is over is written as gone. Ctrl-C is no error.
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewURL(t)
-	playBuiltin(t, url, "c-node-drain")
+	url := playedURL(t, "c-node-drain")
 	ctx, cancel := context.WithCancel(t.Context())
 	var out, errs lockedBuffer
 	ended := make(chan int)
@@ -61,8 +58,7 @@ func TestWatch(t *testing.T) {
 // TestOpenLists asks for what is not over, in every format of programs.
 func TestOpenLists(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewURL(t)
-	playBuiltin(t, url, "k-blocked-slot")
+	url := playedURL(t, "k-blocked-slot")
 	for _, way := range []string{"--database-url=" + url, "--server=" + serveAPI(t, url)} {
 		ask := func(args ...string) string {
 			code, out, stderr := runCommand(t, append(args, way)...)

@@ -45,8 +45,7 @@ func TestWhatIfAsRecorded(t *testing.T) {
 	for _, name := range storetest.Sample(listRecordings(t)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := storetest.NewURL(t)
-			playBuiltin(t, url, name)
+			url := playedURL(t, name)
 			if name == "e-user-migrations" { // nobody evicts anything
 				code, _, stderr := runCommand(t, "whatif", "--database-url", url)
 				require.Equal(t, exitNotFound, code, stderr)
@@ -84,8 +83,7 @@ func TestWhatIfTriedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := storetest.NewURL(t)
-			playBuiltin(t, url, name)
+			url := playedURL(t, name)
 			r := whatIf(t, url, "--try-once").Policies[0]
 			require.Equal(t, "try-once", r.Name)
 			require.Equal(t, want.saved, r.MigrationsSaved)
@@ -110,8 +108,7 @@ func TestWhatIfTriedOnce(t *testing.T) {
 // TestWhatIfTheMarkIsKept keeps the mark that KubeVirt v1.6 takes off: the only slot is taken until the evacuation ends.
 func TestWhatIfTheMarkIsKept(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewURL(t)
-	playBuiltin(t, url, "b-dual-retry-loop")
+	url := playedURL(t, "b-dual-retry-loop")
 	r := whatIf(t, url, "--keep-mark").Policies[0]
 	var held []string
 	for _, c := range r.Changes {
@@ -122,8 +119,7 @@ func TestWhatIfTheMarkIsKept(t *testing.T) {
 	require.Equal(t, []string{"vm-c", "vm-b", "vm-d"}, held)
 	require.Equal(t, []int{3, 3, 0, 3}, []int{r.HeldBack, r.MigrationsSaved, r.FailedSaved, r.Stays})
 	require.Equal(t, map[trail.LoopKind]int{trail.LoopDualRetry: 1}, r.LoopsAvoided)
-	again := storetest.NewURL(t)
-	playBuiltin(t, again, "b2-dual-retry-same-vm")
+	again := playedURL(t, "b2-dual-retry-same-vm")
 	require.Equal(t, 4, whatIf(t, again, "--keep-mark").Policies[0].RequestsSaved, "the descheduler leaves alone what bears the mark")
 }
 
@@ -174,8 +170,7 @@ type wish struct {
 func TestWhatIfTheCooldownWereAnother(t *testing.T) {
 	t.Parallel()
 	const name = "g-churn-cooldown"
-	url := storetest.NewURL(t)
-	playBuiltin(t, url, name)
+	url := playedURL(t, name)
 	wishes := wishesOf(t, name)
 	recorded := whatIf(t, url, "--policy", "recorded").Recorded.Evictions
 	require.Equal(t, 10, recorded)
@@ -348,8 +343,7 @@ func scrapesOf(t *testing.T, name string) []scraped {
 // TestWhatIfInEveryForm asks the same in every form, and what must be refused.
 func TestWhatIfInEveryForm(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewURL(t)
-	playBuiltin(t, url, "b-dual-retry-loop-v1.8")
+	url := playedURL(t, "b-dual-retry-loop-v1.8")
 	code, out, stderr := runCommand(t, "whatif", "--database-url", url, "--policy", "node-limit=1", "--try-once")
 	require.Equal(t, exitFound, code, stderr)
 	for _, want := range []string{

@@ -19,7 +19,7 @@ import (
 // end, as of then: the answers are those that all facts give that had happened.
 func TestHistoryIsThatOfAllFacts(t *testing.T) {
 	t.Parallel()
-	for _, seed := range storetest.Some([]uint64{2, 26, 116, 4, 114, 124}, 2) {
+	for _, seed := range storetest.Sample(storetest.Some([]uint64{2, 26, 116, 4, 114, 124}, 2)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			run := sim.New(seed)

@@ -50,7 +50,7 @@ func acrossMarch(seed uint64, share float64) ([]trail.Fact, time.Time) {
 // derived again.
 func TestNothingToldChanges(t *testing.T) {
 	t.Parallel()
-	for _, seed := range storetest.Some([]uint64{2, 12, 38, 4, 5, 6, 8, 10, 26}, 3) {
+	for _, seed := range storetest.Sample(storetest.Some([]uint64{2, 12, 38, 4, 5, 6, 8, 10, 26}, 3)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 9))
