@@ -83,7 +83,7 @@ COMMENT ON COLUMN evictrail_v1.migration_queue.wait_detail IS 'What the wait res
 COMMENT ON COLUMN evictrail_v1.migration_queue.place IS 'Its place among those that wait in the cluster; 1 is next.';
 COMMENT ON COLUMN evictrail_v1.migration_queue.waiting IS 'How many wait in the cluster.';
 COMMENT ON COLUMN evictrail_v1.migration_queue.place_on_node IS 'Its place among those that are to leave the same node.';
-COMMENT ON COLUMN evictrail_v1.migration_queue.after_vmi IS 'VM whose migration comes right before, as namespace/name. NULL where it is the first.';
+COMMENT ON COLUMN evictrail_v1.migration_queue.after_vmi IS 'VM whose migration comes right before, as namespace/name. NULL where it is the first, and for readers who may not see that VM.';
 COMMENT ON COLUMN evictrail_v1.migration_queue.running_in_cluster IS 'How many migrations of the cluster have a target pod and hold a slot.';
 COMMENT ON COLUMN evictrail_v1.migration_queue.cluster_limit IS 'How many may: parallelMigrationsPerCluster, 5 where it is not set or not known.';
 COMMENT ON COLUMN evictrail_v1.migration_queue.running_from_node IS 'How many of them leave its node.';

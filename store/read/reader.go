@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -102,6 +103,10 @@ func (s *Reader) redactRow(v trail.View, cell func(column string) *string, set f
 		set("impersonator", nil)
 	case trail.ViewGaps.Name:
 		set("detail", nil)
+	case trail.ViewQueue.Name:
+		if namespace, _, _ := strings.Cut(pg.TextOrEmpty(cell("after_vmi")), "/"); !s.scope.Sees(namespace) {
+			set("after_vmi", nil)
+		}
 	case trail.ViewLoops.Name:
 		l := trail.Loop{Namespace: pg.TextOrEmpty(cell("namespace")), VMI: pg.TextOrEmpty(cell("vmi")), VMIUID: pg.TextOrEmpty(cell("vmi_uid")), Summary: pg.TextOrEmpty(cell("summary")), Advice: pg.TextOrEmpty(cell("advice"))}
 		if err := json.Unmarshal([]byte(pg.TextOrEmpty(cell("evidence"))), &l.Evidence); err != nil {
