@@ -62,7 +62,7 @@ func TestRunStoppedWithoutItsDatabase(t *testing.T) {
 	require.Eventually(t, func() bool { // the undisturbed one, too, sees the last of it a little later
 		stored := queryRecordedEvents(t, calmURL)
 		return len(stored)-before > 60 && reflect.DeepEqual(stored, queryRecordedEvents(t, url))
-	}, 30*time.Second, 200*time.Millisecond, "facts are missing")
+	}, 2*time.Minute, 200*time.Millisecond, "facts are missing")
 	require.Equal(t, exitFound, calm.stop())
 	require.Equal(t, exitFound, again.stop())
 	require.Equal(t, queryRecordedEvents(t, calmURL), queryRecordedEvents(t, url), "each once")
