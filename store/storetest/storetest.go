@@ -112,6 +112,7 @@ func createDatabase(tb testing.TB, options string) string {
 }
 
 func dropDatabase(tb testing.TB, name string) {
+	tb.Helper()
 	if err := execSQL(context.Background(), fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", name)); err != nil {
 		tb.Error(err)
 	}
