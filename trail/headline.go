@@ -96,10 +96,9 @@ func describeNewest(incidents []Incident, now time.Time) string {
 	switch {
 	case known < 0:
 		return describeIncidents(incidents, now)
-	case known > 0 && known == len(incidents)-1:
-		return describeIncidents(incidents[:known], now) + " 1 more is acknowledged."
 	case known > 0:
-		return fmt.Sprintf("%s %d more are acknowledged.", describeIncidents(incidents[:known], now), len(incidents)-known)
+		more := len(incidents) - known
+		return fmt.Sprintf("%s %d more %s acknowledged.", describeIncidents(incidents[:known], now), more, isOrAre(more))
 	case len(incidents) == 1:
 		return fmt.Sprintf("%s Acknowledged by %s.", describeIncidents(incidents, now), incidents[0].Acknowledged.Author)
 	}

@@ -204,13 +204,18 @@ func (l *incidentList) sorted() []Incident {
 
 // compareAcknowledged puts what is acknowledged after what is not.
 func compareAcknowledged(a, b Incident) int {
+	return CompareBools(a.Acknowledged != nil, b.Acknowledged != nil)
+}
+
+// CompareBools orders those for which something holds after those for which it does not.
+func CompareBools(a, b bool) int {
 	switch {
-	case a.Acknowledged == nil && b.Acknowledged != nil:
-		return -1
-	case a.Acknowledged != nil && b.Acknowledged == nil:
+	case a == b:
+		return 0
+	case a:
 		return 1
 	}
-	return 0
+	return -1
 }
 
 // openIncident returns the incident of a subject, which is made where there is none. One that is worse takes the place of what was known.

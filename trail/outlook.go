@@ -81,10 +81,11 @@ func (p *prospect) evaluate() prognosis {
 	}
 	current := p.findCurrent()
 	if current == nil {
-		if is := p.forecastFailure(); is.outlook != "" && is.outlook != OutlookTransient {
-			return is
+		failure := p.forecastFailure()
+		if failure.outlook != "" && failure.outlook != OutlookTransient {
+			return failure
 		}
-		return cmp.Or(p.forecastUnattempted(), p.forecastFailure())
+		return cmp.Or(p.forecastUnattempted(), failure)
 	}
 	if is := p.forecastWait(current); is.outlook != "" {
 		return is
@@ -271,12 +272,12 @@ func (p *prospect) forecastFailure() prognosis {
 	if same > 1 {
 		why = fmt.Sprintf("the last %d attempts failed alike: %s", same, formatFailure(last.FailureClass, last.FailureReason))
 	}
-	change := failureChanges[last.FailureReason]
-	if busy := last.FailureReason == CauseNoProgress || last.FailureReason == CauseTooSlow; busy && same < sameFailures { // the guest may write less by the next one
-		return prognosis{OutlookTransient, why, change}
-	}
-	if change != "" {
-		return prognosis{OutlookNotUntil, why, change}
+	rule := failureRules[last.FailureReason]
+	switch {
+	case rule.passes && same < sameFailures:
+		return prognosis{OutlookTransient, why, rule.change}
+	case rule.change != "":
+		return prognosis{OutlookNotUntil, why, rule.change}
 	}
 	if same >= sameFailures || last.FailureClass == FailureScheduling {
 		return prognosis{OutlookNotUntil, why, "fix the cause." + strings.TrimSuffix(cureText(last.FailureClass), ".")}
@@ -284,16 +285,22 @@ func (p *prospect) forecastFailure() prognosis {
 	return prognosis{OutlookTransient, why, ""}
 }
 
-// failureChanges are the changes without which an attempt that failed for a reason fails again, or is likely to.
-var failureChanges = map[FailureReason]string{
-	CauseNoCPUModel:     "add a node with the CPU model that it runs on, or name a CPU model that more nodes have",
-	CauseQuota:          "raise the ResourceQuota, or free some of it",
-	CausePodRefused:     "allow the target pod in the namespace",
-	CauseUtilityVolumes: "detach the utility volumes",
-	CauseVolumeTooSmall: "make the destination volume as large as the source",
-	CauseIncompatible:   "use a CPU model and devices that the target nodes have, too",
-	CauseNoProgress:     "give the migration more bandwidth, or allow auto-converge or post-copy in a MigrationPolicy",
-	CauseTooSlow:        "give the migration more bandwidth or a longer completion timeout, or allow post-copy in a MigrationPolicy",
+// failureRule says what becomes of a VM whose last attempt failed for a reason.
+type failureRule struct {
+	change string // without which the next attempt fails again, or is likely to
+	passes bool   // the guest may write less by the next attempt
+}
+
+// failureRules are those of the reasons whose change is known.
+var failureRules = map[FailureReason]failureRule{
+	CauseNoCPUModel:     {"add a node with the CPU model that it runs on, or name a CPU model that more nodes have", false},
+	CauseQuota:          {"raise the ResourceQuota, or free some of it", false},
+	CausePodRefused:     {"allow the target pod in the namespace", false},
+	CauseUtilityVolumes: {"detach the utility volumes", false},
+	CauseVolumeTooSmall: {"make the destination volume as large as the source", false},
+	CauseIncompatible:   {"use a CPU model and devices that the target nodes have, too", false},
+	CauseNoProgress:     {"give the migration more bandwidth, or allow auto-converge or post-copy in a MigrationPolicy", true},
+	CauseTooSlow:        {"give the migration more bandwidth or a longer completion timeout, or allow post-copy in a MigrationPolicy", true},
 }
 
 // findSchedulerText returns what the scheduler last said of the target pod of a migration; empty where it found a node, or said nothing.

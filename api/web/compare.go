@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
@@ -24,24 +23,22 @@ type comparedLine struct{ Label, First, Second string }
 // Same reports whether both moments say the same.
 func (l comparedLine) Same() bool { return l.First == l.Second }
 
-// compareMoments has a page of the past show what is said at its moment beside what is said now, or at the moment that a visitor chose. ask answers as of a moment, zero
-// for now.
-func (v *visit) compareMoments(lines []trail.BriefLine, ask func(time.Time) (*trail.Cluster, []trail.BriefLine, error)) error {
+// compareMoments has a page of the past show what is said of its VM or node at its moment beside what is said now, or at the moment that a visitor chose. c is as of the
+// moment of the page.
+func (v *visit) compareMoments(c *trail.Cluster, of trail.Subject, describe func(*trail.Cluster) []trail.BriefLine) error {
 	if !v.Past() {
 		return nil
 	}
-	with, err := v.parseTimeParam(withParam)
+	with, err := v.parsePastParam(withParam)
 	if err != nil {
 		return err
 	}
-	if with.After(v.asked) {
-		return fmt.Errorf("%w: %s=%q is in the future", errBadQuestion, withParam, v.param(withParam))
-	}
-	c, others, err := ask(with)
+	other, err := v.reader.Ask(v.Context(), trail.Question{Cluster: c.Name, Of: of, At: with})
 	if err != nil {
 		return err
 	}
-	compared := comparison{First: v.Moment.At, Second: c.Now, Now: with.IsZero(), Hidden: v.hiddenWithout(withParam, zoneParam)}
+	lines, others := describe(c), describe(other)
+	compared := comparison{First: v.Moment.At, Second: other.Now, Now: with.IsZero(), Hidden: v.hiddenWithout(withParam, zoneParam)}
 	if compared.Second.Before(compared.First) {
 		compared.First, compared.Second, lines, others = compared.Second, compared.First, others, lines
 	}

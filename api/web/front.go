@@ -125,10 +125,10 @@ func frontPage(v *visit) error {
 	if i < 0 {
 		return fmt.Errorf("%w: span=%q: expected 1h, 6h, 24h, 7d or 31d", errBadQuestion, chosen)
 	}
-	if cluster == "" && v.param("at") != "" {
-		return fmt.Errorf("%w: at=%q: of all clusters there is no page of the past, choose one", errBadQuestion, v.param("at"))
-	}
 	if cluster == "" {
+		if at := v.param("at"); at != "" {
+			return fmt.Errorf("%w: at=%q: of all clusters there is no page of the past, choose one", errBadQuestion, at)
+		}
 		return v.allClusters()
 	}
 	if !slices.ContainsFunc(v.Clusters, func(c trail.ClusterSummary) bool { return c.Name == cluster }) {
@@ -345,10 +345,14 @@ type moveBar struct{ X, W, Y, H, Class, Title, Href string }
 
 // moveTotal counts the migrations of one trigger.
 type moveTotal struct {
-	Trigger                trail.Trigger
-	Class                  string
-	Moved, Failed, Aborted moveCount
+	Trigger trail.Trigger
+	Class   string
+	Counts  []moveCount // one for each of countedOutcomes
+	All     int
 }
+
+// countedOutcomes are the columns of the table beside the chart.
+var countedOutcomes = []trail.Outcome{trail.OutcomeSucceeded, trail.OutcomeFailed, trail.OutcomeAborted}
 
 // moveCount is a number of migrations, with the address of the list of these.
 type moveCount struct {
@@ -356,11 +360,8 @@ type moveCount struct {
 	Href string
 }
 
-// Href returns the address of the list of what the chart counts.
-func (c movesChart) Href() string { return c.listHref() }
-
-// listHref returns the address of the list of what the chart counts, or of a part of that: a migration that ended in the last second counts, too.
-func (c movesChart) listHref(pairs ...string) string {
+// Href returns the address of the list of what the chart counts, or of a part of that: a migration that ended in the last second counts, too.
+func (c movesChart) Href(pairs ...string) string {
 	return migrationsHref(c.cluster, c.From, c.To.Add(time.Second), pairs...)
 }
 
@@ -375,24 +376,20 @@ func movesOf(o trail.Overview) movesChart {
 		c.Most = max(c.Most, height[m.At])
 		t := totals[m.Trigger]
 		if t == nil {
-			of := func(outcome trail.Outcome) moveCount {
-				return moveCount{Href: c.listHref("trigger", string(m.Trigger), "outcome", string(outcome))}
+			t = &moveTotal{Trigger: m.Trigger, Class: causeClass(m.Trigger)}
+			for _, outcome := range countedOutcomes {
+				t.Counts = append(t.Counts, moveCount{Href: c.Href("trigger", string(m.Trigger), "outcome", string(outcome))})
 			}
-			t = &moveTotal{m.Trigger, causeClass(m.Trigger), of(trail.OutcomeSucceeded), of(trail.OutcomeFailed), of(trail.OutcomeAborted)}
 			totals[m.Trigger] = t
 		}
-		switch m.Outcome {
-		case trail.OutcomeSucceeded:
-			t.Moved.N += m.Count
-		case trail.OutcomeAborted:
-			t.Aborted.N += m.Count
-		default:
-			t.Failed.N += m.Count
+		t.All += m.Count
+		if i := slices.Index(countedOutcomes, m.Outcome); i >= 0 {
+			t.Counts[i].N += m.Count
 		}
 	}
 	moved := slices.Clone(o.Moves)
 	slices.SortStableFunc(moved, func(a, b trail.MoveCount) int {
-		return compareBools(a.Outcome != trail.OutcomeSucceeded, b.Outcome != trail.OutcomeSucceeded)
+		return trail.CompareBools(a.Outcome != trail.OutcomeSucceeded, b.Outcome != trail.OutcomeSucceeded)
 	})
 	clear(height)
 	for _, m := range moved {
@@ -413,14 +410,9 @@ func movesOf(o trail.Overview) movesChart {
 	for _, t := range totals {
 		c.Totals = append(c.Totals, *t)
 	}
-	slices.SortFunc(c.Totals, func(a, b moveTotal) int { return b.count() - a.count() })
+	slices.SortFunc(c.Totals, func(a, b moveTotal) int { return b.All - a.All })
 	return c
 }
-
-// Counts returns the numbers in the order of the columns.
-func (t moveTotal) Counts() []moveCount { return []moveCount{t.Moved, t.Failed, t.Aborted} }
-
-func (t moveTotal) count() int { return t.Moved.N + t.Failed.N + t.Aborted.N }
 
 // formatStep writes how long a step of the chart is, such as "5 min".
 func formatStep(d time.Duration) string {

@@ -19,12 +19,9 @@ type moment struct {
 
 // parseMoment reads the moment of which the page is to be, zero for now, and offers others.
 func (v *visit) parseMoment() (time.Time, error) {
-	at, err := v.parseTimeParam("at")
+	at, err := v.parsePastParam("at")
 	if err != nil {
 		return at, err
-	}
-	if at.After(v.asked) {
-		return at, fmt.Errorf("%w: at=%q is in the future", errBadQuestion, v.param("at"))
 	}
 	m := moment{At: at, Back: v.linkWith("at", "", withParam, ""), Hidden: v.hiddenWithout("at", "from", "to", withParam, zoneParam)}
 	if !at.IsZero() {
@@ -32,6 +29,15 @@ func (v *visit) parseMoment() (time.Time, error) {
 	}
 	v.Moment = &m
 	return at, nil
+}
+
+// parsePastParam reads a parameter that is a moment of the past, zero where it is missing.
+func (v *visit) parsePastParam(name string) (time.Time, error) {
+	at, err := v.parseTimeParam(name)
+	if err == nil && at.After(v.asked) {
+		err = fmt.Errorf("%w: %s=%q is in the future", errBadQuestion, name, v.param(name))
+	}
+	return at, err
 }
 
 // Past reports whether the page is of a moment of the past: then what was to do is over.

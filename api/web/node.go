@@ -52,17 +52,12 @@ func nodePage(v *visit) error {
 		return err
 	}
 	node := mux.Vars(v.Request)["node"]
-	c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: v.Cluster, Of: trail.Subject{Kind: trail.SubjectNode, Name: node}, At: at, Since: since})
+	of := trail.Subject{Kind: trail.SubjectNode, Name: node}
+	c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: v.Cluster, Of: of, At: at, Since: since})
 	if err != nil {
 		return err
 	}
-	if err := v.compareMoments(describeNode(c, node), func(with time.Time) (*trail.Cluster, []trail.BriefLine, error) {
-		c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: c.Name, Of: trail.Subject{Kind: trail.SubjectNode, Name: node}, At: with})
-		if err != nil {
-			return nil, nil, err
-		}
-		return c, describeNode(c, node), nil
-	}); err != nil {
+	if err := v.compareMoments(c, of, func(c *trail.Cluster) []trail.BriefLine { return describeNode(c, node) }); err != nil {
 		return err
 	}
 	rows := c.Node(node)
@@ -81,7 +76,7 @@ func nodePage(v *visit) error {
 		}
 	}
 	slices.SortStableFunc(b.Loops, func(x, y trail.Loop) int { // what is open first, then the newest
-		return cmp.Or(compareBools(!x.Open(), !y.Open()), y.OpenedAt.Compare(x.OpenedAt))
+		return cmp.Or(trail.CompareBools(!x.Open(), !y.Open()), y.OpenedAt.Compare(x.OpenedAt))
 	})
 	b.Drains = slices.DeleteFunc(slices.Clone(rows.Drains), func(x trail.Drain) bool { return !w.overlapsSpan(x.StartedAt, x.EndedAt) })
 	b.Chart = nodeChart(v.newDraft(w, c), node, rows)
@@ -102,7 +97,6 @@ func nodePage(v *visit) error {
 	b.Facts = factsHref(c.Name, "", node, w.From, w.To, nil, "")
 	v.Title, v.Cluster, v.AsOf, v.Content = node, c.Name, c.Now, b
 	if at.IsZero() {
-		of := trail.Subject{Kind: trail.SubjectNode, Name: node}
 		if err := v.showAcknowledgement(c.Name, of, of); err != nil {
 			return err
 		}
@@ -337,7 +331,7 @@ func (d draft) vmsOf(node string) []vmOn {
 		}
 	}
 	slices.SortFunc(out, func(a, b vmOn) int {
-		return cmp.Or(compareBools(!a.stuck, !b.stuck), compareBools(a.left.IsZero(), b.left.IsZero()), a.left.Compare(b.left), a.came.Compare(b.came),
+		return cmp.Or(trail.CompareBools(!a.stuck, !b.stuck), trail.CompareBools(a.left.IsZero(), b.left.IsZero()), a.left.Compare(b.left), a.came.Compare(b.came),
 			strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name))
 	})
 	return out
@@ -352,17 +346,6 @@ func othersLane(n int) []lane {
 		return nil
 	}
 	return []lane{{Name: fmt.Sprintf("and %d VM%s", n, pluralSuffix(n)), Note: "of other namespaces", Class: "vm"}}
-}
-
-// compareBools orders those for which something holds after those for which it does not.
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }
 
 // vmLane draws one VM on a node: where it was, that it was to leave, what was tried, who asked.

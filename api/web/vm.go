@@ -63,17 +63,12 @@ func vmPage(v *visit) error {
 		return err
 	}
 	namespace, name := mux.Vars(v.Request)["namespace"], mux.Vars(v.Request)["name"]
-	c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: v.Cluster, Of: trail.VMISubject(namespace, name), At: at, Since: since, Move: v.param("migration")})
+	of := trail.VMISubject(namespace, name)
+	c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: v.Cluster, Of: of, At: at, Since: since, Move: v.param("migration")})
 	if err != nil {
 		return err
 	}
-	if err := v.compareMoments(c.Why(namespace, name).Brief.Lines(), func(with time.Time) (*trail.Cluster, []trail.BriefLine, error) {
-		c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: c.Name, Of: trail.VMISubject(namespace, name), At: with})
-		if err != nil {
-			return nil, nil, err
-		}
-		return c, c.Why(namespace, name).Brief.Lines(), nil
-	}); err != nil {
+	if err := v.compareMoments(c, of, func(c *trail.Cluster) []trail.BriefLine { return c.Why(namespace, name).Brief.Lines() }); err != nil {
 		return err
 	}
 	rows := c.VM(namespace, name)
@@ -108,7 +103,6 @@ func vmPage(v *visit) error {
 	b.Facts = factsHref(c.Name, namespace+"/"+name, "", w.From, w.To, nil, "")
 	v.Title, v.Cluster, v.AsOf, v.Content = namespace+"/"+name, c.Name, c.Now, b
 	if at.IsZero() {
-		of := trail.VMISubject(namespace, name)
 		if err := v.showAcknowledgement(c.Name, of, of); err != nil {
 			return err
 		}

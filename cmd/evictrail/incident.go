@@ -201,7 +201,7 @@ var sortOrders = []string{sortSeverity, sortAge, sortAttempts}
 // the most failed attempts, then the oldest.
 func sortIncidents(all []incident, order string) {
 	slices.SortStableFunc(all, func(a, b incident) int {
-		severity, attempts, age := cmp.Or(compareAcknowledged(a, b), cmp.Compare(b.kind, a.kind)), cmp.Compare(b.failed, a.failed), a.since.Compare(b.since)
+		severity, attempts, age := cmp.Or(trail.CompareBools(a.ackedBy != "", b.ackedBy != ""), cmp.Compare(b.kind, a.kind)), cmp.Compare(b.failed, a.failed), a.since.Compare(b.since)
 		rest := cmp.Or(cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.vm, b.vm), cmp.Compare(a.node, b.node))
 		switch order {
 		case sortAge:
@@ -211,17 +211,6 @@ func sortIncidents(all []incident, order string) {
 		}
 		return cmp.Or(severity, attempts, age, rest)
 	})
-}
-
-// compareAcknowledged puts what is acknowledged after what is not.
-func compareAcknowledged(a, b incident) int {
-	switch acked := a.ackedBy != ""; {
-	case acked == (b.ackedBy != ""):
-		return 0
-	case acked:
-		return 1
-	}
-	return -1
 }
 
 // filterIncidents returns those that hold a text in their cluster, name, node or kind.

@@ -18,12 +18,22 @@ SELECT
     count(*) OVER (PARTITION BY q.cluster) AS waiting,
     row_number() OVER (PARTITION BY q.cluster, q.source_node ORDER BY q.weight DESC, q.created_at, q.migration_uid) AS place_on_node,
     lag(q.namespace || '/' || q.vmi) OVER by_turn AS after_vmi,
-    r.in_cluster AS running_in_cluster,
+    q.running_in_cluster,
     coalesce((s.detail ->> 'parallel_migrations_per_cluster')::integer, 5) AS cluster_limit,
-    r.from_node AS running_from_node,
+    q.running_from_node,
     coalesce((s.detail ->> 'parallel_outbound_migrations_per_node')::integer, 2) AS node_limit,
     q.changed_at
-FROM (
+FROM evictrail.clusters AS c
+LEFT JOIN LATERAL (
+    SELECT e.detail
+    FROM evictrail.events AS e
+    WHERE e.cluster = c.cluster
+      AND e.kind = 'config_seen'
+      AND e.reason = 'kubevirt_settings'
+    ORDER BY e.occurred_at DESC
+    LIMIT 1
+) AS s ON true
+JOIN (
     SELECT
         m.cluster,
         m.namespace,
@@ -35,35 +45,19 @@ FROM (
         m.trigger,
         m.priority,
         m.created_at,
+        m.scheduling_at,
         m.wait_reason,
         m.wait_detail,
         m.changed_at,
-        CASE m.priority WHEN 'system-critical' THEN 100 WHEN 'user-triggered' THEN 50 WHEN 'system-maintenance' THEN 20 ELSE 0 END AS weight
+        CASE m.priority WHEN 'system-critical' THEN 100 WHEN 'user-triggered' THEN 50 WHEN 'system-maintenance' THEN 20 ELSE 0 END AS weight,
+        count(m.scheduling_at) OVER (PARTITION BY m.cluster) AS running_in_cluster,
+        count(m.scheduling_at) FILTER (WHERE m.source_node IS NOT NULL) OVER (PARTITION BY m.cluster, m.source_node) AS running_from_node
     FROM evictrail.migrations AS m
     WHERE m.finished_at IS NULL
       AND m.outcome IS NULL
-      AND m.scheduling_at IS NULL
       AND m.open_until = 'infinity'
-) AS q
-JOIN evictrail.clusters AS c USING (cluster)
-CROSS JOIN LATERAL (
-    SELECT count(*) AS in_cluster, count(*) FILTER (WHERE o.source_node = q.source_node) AS from_node
-    FROM evictrail.migrations AS o
-    WHERE o.cluster = q.cluster
-      AND o.finished_at IS NULL
-      AND o.outcome IS NULL
-      AND o.scheduling_at IS NOT NULL
-      AND o.open_until = 'infinity'
-) AS r
-LEFT JOIN LATERAL (
-    SELECT e.detail
-    FROM evictrail.events AS e
-    WHERE e.cluster = q.cluster
-      AND e.kind = 'config_seen'
-      AND e.reason = 'kubevirt_settings'
-    ORDER BY e.occurred_at DESC
-    LIMIT 1
-) AS s ON true
+) AS q ON q.cluster = c.cluster
+WHERE q.scheduling_at IS NULL
 WINDOW by_turn AS (PARTITION BY q.cluster ORDER BY q.weight DESC, q.created_at, q.migration_uid);
 
 COMMENT ON VIEW evictrail_v1.migration_queue IS 'Migrations that wait for a target pod, one row each, in the order in which KubeVirt takes them: by priority, then by age. KubeVirt asks again after some seconds, so neighbours may change places. Before v1.9, without the gate MigrationPriorityQueue, evacuations wait before their migration is made and are not here.';

@@ -57,28 +57,20 @@ func scanAcknowledgement(row pgx.CollectableRow) (a trail.Acknowledgement, err e
 	return a, err
 }
 
-const acknowledgedQuery = `
-SELECT DISTINCT ON (k.subject) to_jsonb(a)
+// Those of a cluster that hold now and may be seen.
+const acknowledgementsHolding = `
 FROM evictrail.acknowledgements AS k
 JOIN evictrail_v1.acknowledgements AS a USING (acknowledgement_id)
 WHERE k.cluster = @cluster
-  AND k.subject = ANY(@subjects)
   AND k.ended_at IS NULL
   AND k.expires_at > now()
-  AND (@everyone OR k.namespace = ANY(@seen))
-ORDER BY k.subject, k.created_at DESC`
+  AND (@everyone OR k.namespace = ANY(@seen))`
 
-// Those of a cluster that hold, the newest first: of one VM or node the newest counts.
-const acknowledgedNowQuery = `
-SELECT to_jsonb(a)
-FROM evictrail.acknowledgements AS k
-JOIN evictrail_v1.acknowledgements AS a USING (acknowledgement_id)
-WHERE k.cluster = @cluster
-  AND k.ended_at IS NULL
-  AND k.expires_at > now()
-  AND (@everyone OR k.namespace = ANY(@seen))
-ORDER BY k.created_at DESC
-LIMIT 1000`
+// Of one VM or node the newest counts.
+const (
+	acknowledgedQuery    = "SELECT DISTINCT ON (k.subject) to_jsonb(a)" + acknowledgementsHolding + "\n  AND k.subject = ANY(@subjects)\nORDER BY k.subject, k.created_at DESC"
+	acknowledgedNowQuery = "SELECT to_jsonb(a)" + acknowledgementsHolding + "\nORDER BY k.created_at DESC\nLIMIT 1000"
+)
 
 // Acknowledged returns the acknowledgements that hold now of some VMs and nodes of a cluster.
 func (s *Reader) Acknowledged(ctx context.Context, cluster string, of []trail.Subject) (map[trail.Subject]trail.Acknowledgement, error) {
