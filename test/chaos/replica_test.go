@@ -46,13 +46,13 @@ func TestT6Replicas(t *testing.T) {
 		for i := range steals + stops {
 			was := awaitLeader(t, all)
 			releaseSomeTransitions(t, c, r)
+			terms := loadNumber(t, database, "SELECT max(term) AS n FROM evictrail.leaders") // before the theft: the next one may begin at once
 			stopped := i < stops
 			if stopped {
 				require.NoError(t, was.Pause())
 			} else {
 				c.leases.stealLeases()
 			}
-			terms := loadNumber(t, database, "SELECT max(term) AS n FROM evictrail.leaders")
 			awaitCondition(t, 3*time.Minute, "another term begins", func() bool {
 				c.releaseTransitions(1)
 				return loadNumber(t, database, "SELECT max(term) AS n FROM evictrail.leaders") > terms
