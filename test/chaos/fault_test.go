@@ -67,7 +67,10 @@ func (f *failingCommits) filterMessage(m *message) bool {
 		f.storing[m.link] = false
 	case m.isRequestFor(storesFacts):
 		f.storing[m.link] = true
+	case m.isRequestFor("rollback"):
+		f.storing[m.link] = false
 	case m.isRequestFor("commit") && f.storing[m.link]:
+		f.storing[m.link] = false // what the connection does next may be a reader's
 		return f.handleRequest(m)
 	case m.isCompletionOf("commit"):
 		return f.handleReply(m)
