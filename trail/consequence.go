@@ -49,7 +49,8 @@ func (n *node) findConsequences() []Consequence {
 			continue
 		}
 		for _, cause := range n.Arrivals {
-			if since := m.CreatedAt.Sub(cause.bestEndTime().Truncate(time.Second)); cause.UID != m.UID && since >= 0 && since <= causesWithin {
+			since := m.CreatedAt.Sub(cause.bestEndTime().Truncate(time.Second))
+			if cause.UID != m.UID && since >= 0 && since <= causesWithin && !n.hadLeft(cause, m.CreatedAt) {
 				out = append(out, n.newConsequence(m, cause))
 			}
 		}
@@ -58,6 +59,11 @@ func (n *node) findConsequences() []Consequence {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.MigrationUID, b.MigrationUID), cmp.Compare(a.CauseUID, b.CauseUID))
 	})
 	return out
+}
+
+// hadLeft reports whether the guest that a move had brought to the node was gone from there before a time.
+func (n *node) hadLeft(m *Migration, at time.Time) bool {
+	return slices.ContainsFunc(n.Placements, func(p *Placement) bool { return p.ArrivedBy == m.UID && !p.ToAt.IsZero() && p.ToAt.Before(at) })
 }
 
 func (n *node) newConsequence(m, cause *Migration) Consequence {

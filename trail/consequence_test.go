@@ -16,6 +16,7 @@ func TestConsequence(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(cause, effect *Migration)
+		left   time.Duration // how long after the arrival the guest left again; zero: it did not
 		want   Likelihood // empty: none
 	}{
 		{name: "overloaded, and over its threshold", want: Likely},
@@ -30,6 +31,8 @@ func TestConsequence(t *testing.T) {
 		{name: "a drain", change: func(_, m *Migration) { m.Trigger, m.Need = TriggerDrain, "" }},
 		{name: "a later attempt", change: func(_, m *Migration) { m.Attempt = 2 }},
 		{name: "needless itself", change: func(_, m *Migration) { m.Need = NotNeeded }},
+		{name: "the guest that had come was gone by then", left: 59 * time.Second},
+		{name: "the guest that had come left later", left: 61 * time.Second, want: Likely},
 		{name: "the earlier one failed", change: func(p, _ *Migration) { p.Outcome = OutcomeFailed }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -42,6 +45,11 @@ func TestConsequence(t *testing.T) {
 			if p.mayCause() {
 				n.Arrivals = []*Migration{&p}
 			}
+			stay := &Placement{ArrivedBy: p.UID, FromAt: begin}
+			if c.left > 0 {
+				stay.ToAt = begin.Add(c.left)
+			}
+			n.Placements = []*Placement{stay}
 			got := n.findConsequences()
 			if c.want == "" {
 				require.Empty(t, got)

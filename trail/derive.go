@@ -91,8 +91,14 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	for _, l := range lives {
 		l.evaluateOutlooks(migrations, pods, env, now)
 	}
+	left := map[string]time.Time{} // when the guest left the node that a migration had brought it to, by the UID of that
+	for _, l := range lives {
+		for _, p := range l.placements {
+			left[p.arrivalMigrationUID()] = p.ToAt
+		}
+	}
 	for _, m := range migrations {
-		m.evaluateVerdict()
+		m.evaluateVerdict(left[m.UID])
 	}
 	for _, r := range requests {
 		r.Policy = env.policyName(r.RequestedAt)

@@ -15,6 +15,7 @@ type Occasion struct {
 	Moment                  LoadMoment
 	After                   time.Duration // of MomentAfter: how long after the end; what names it, also where At is earlier
 	EndedAt                 time.Time     // of MomentAfter: when the migration ended
+	LeftAt                  time.Time     // of MomentAfter: when the guest left the target again, zero while it is there
 	At                      time.Time     // UTC
 	Final                   bool          // none comes after it
 }
@@ -41,6 +42,7 @@ const (
 type Moved struct {
 	Migration
 	RequestedAt time.Time           // when its evacuation was asked for, as well as it is known; zero outside of any
+	LeftAt      time.Time           // when the guest left its target again, zero while it is there
 	Looked      map[string]struct{} // the moments that were recorded, each as What and origin with a space between
 }
 
@@ -66,7 +68,7 @@ func (m Moved) Occasions(now time.Time, last bool) []Occasion {
 			Moment: moment, At: at, After: after,
 		}
 		if moment == MomentAfter {
-			o.EndedAt, o.At = m.bestEndTime(), at.Add(after)
+			o.EndedAt, o.LeftAt, o.At = m.bestEndTime(), m.LeftAt, at.Add(after)
 			o.Final = after == looksAfter[len(looksAfter)-1]
 		}
 		if last && o.At.After(now) && !m.bestEndTime().After(now) {
@@ -183,7 +185,7 @@ func (o Occasion) selectReadings(node string, points []LoadPoint) []Reading {
 		case o.At.Sub(p.At) <= loadIsStale && (o.Moment != MomentAfter || p.At.After(o.EndedAt)):
 			before = p
 		}
-		if o.Moment == MomentAfter && node == o.TargetNode && p.At.After(o.EndedAt) && p.At.Sub(o.EndedAt) <= arrivalShows && !math.IsNaN(p.computeExcess()) && (peak == nil || p.computeExcess() > peak.computeExcess()) {
+		if o.showsArrival(node, p) && (peak == nil || p.computeExcess() > peak.computeExcess()) {
 			peak = p
 		}
 		if o.Moment == MomentAttempt && node == o.SourceNode && o.At.Sub(p.At) <= loadLooksBack && p.computeExcess() > 0 {
@@ -206,6 +208,12 @@ func (o Occasion) selectReadings(node string, points []LoadPoint) []Reading {
 		}
 	}
 	return out
+}
+
+// showsArrival reports whether a sample of a node says how loaded the target was soon after the guest had come, and while it was there.
+func (o Occasion) showsArrival(node string, p *LoadPoint) bool {
+	return o.Moment == MomentAfter && node == o.TargetNode && p.At.After(o.EndedAt) && p.At.Sub(o.EndedAt) <= arrivalShows &&
+		(o.LeftAt.IsZero() || !p.At.After(o.LeftAt)) && !math.IsNaN(p.computeExcess())
 }
 
 func (p LoadPoint) newReading(sample LoadSample) Reading {

@@ -82,6 +82,8 @@ func TestLoadsRead(t *testing.T) {
 	attempt := trail.Occasion{SourceNode: "n1", TargetNode: "n2", Moment: trail.MomentAttempt, At: noon}
 	end := trail.Occasion{SourceNode: "n1", TargetNode: "n2", Moment: trail.MomentEnd, At: noon}
 	later := trail.Occasion{SourceNode: "n2", TargetNode: "n1", Moment: trail.MomentAfter, At: noon, EndedAt: addToNoon(-15 * time.Minute)}
+	again := later
+	again.LeftAt = addToNoon(-13*time.Minute - 30*time.Second)
 	for _, c := range []struct {
 		name   string
 		at     trail.Occasion
@@ -105,6 +107,9 @@ func TestLoadsRead(t *testing.T) {
 		{name: "peak of the first minutes", at: later, points: []trail.LoadPoint{
 			point(-16*time.Minute, 0.95), point(-14*time.Minute, 0.6), point(-13*time.Minute, 0.7), point(-12*time.Minute, 0.65), point(-9*time.Minute, 0.9), point(-time.Minute, 0.4),
 		}, want: map[trail.LoadSample]float64{"peak": 0.7, "before": 0.4}},
+		{name: "peak while the guest was there", at: again, points: []trail.LoadPoint{
+			point(-14*time.Minute, 0.6), point(-13*time.Minute, 0.7), point(-time.Minute, 0.4),
+		}, want: map[trail.LoadSample]float64{"peak": 0.6, "before": 0.4}},
 		{name: "nothing since", at: later, points: []trail.LoadPoint{point(-16*time.Minute, 0.95)}, why: trail.LackNoSample},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -124,8 +124,8 @@ func findWorstSample(all []sample) *sample {
 	return out
 }
 
-// evaluateVerdict reports whether the migration was needed and what came of it.
-func (m *migration) evaluateVerdict() {
+// evaluateVerdict reports whether the migration was needed and what came of it. leftAt is when the guest left its target again, zero while it is there.
+func (m *migration) evaluateVerdict(leftAt time.Time) {
 	if !m.canRelieveLoad() {
 		return
 	}
@@ -134,7 +134,7 @@ func (m *migration) evaluateVerdict() {
 	}
 	start := m.evaluateNeed()
 	if m.Outcome == OutcomeSucceeded {
-		m.evaluateBenefit(start)
+		m.evaluateBenefit(start, leftAt)
 	}
 }
 
@@ -195,8 +195,9 @@ func lastOver(all []sample, of ...LoadMoment) *sample {
 }
 
 // evaluateBenefit says what came of a move: of the source it counts how it is when it was last looked at, of the target whether it went over
-// its threshold at any time since, as the descheduler may have moved others away from there by then.
-func (m *migration) evaluateBenefit(start *sample) {
+// its threshold at any time since, as the descheduler may have moved others away from there by then. How the target was when the guest had left it again says
+// nothing about this move.
+func (m *migration) evaluateBenefit(start *sample, leftAt time.Time) {
 	var last *LoadDetail
 	for _, d := range m.loads {
 		m.BenefitFinal = m.BenefitFinal || d.Moment == MomentAfter && d.Final
@@ -205,7 +206,7 @@ func (m *migration) evaluateBenefit(start *sample) {
 		}
 	}
 	after := func(d *LoadDetail) bool { return d.Moment == MomentAfter }
-	target := m.selectSamples(m.TargetNode, after)
+	target := slices.DeleteFunc(m.selectSamples(m.TargetNode, after), func(s sample) bool { return !leftAt.IsZero() && s.At.After(leftAt) })
 	peak := findWorstSample(slices.DeleteFunc(slices.Clone(target), func(s sample) bool { return s.At.Sub(m.bestEndTime()) > arrivalShows }))
 	if peak != nil && peak.computeExcess() > 0 {
 		before := m.targetBefore()
@@ -230,6 +231,9 @@ func (m *migration) evaluateBenefit(start *sample) {
 		m.Benefit, m.BenefitBecause = BenefitUnknown, m.unknownLoad(m.SourceNode)
 		if end != nil {
 			m.BenefitBecause = m.unknownLoad(m.TargetNode)
+		}
+		if len(target) == 0 && !leftAt.IsZero() {
+			m.BenefitBecause = fmt.Sprintf("no load of %s is known from when the guest was there", m.TargetNode)
 		}
 	case end.At.Sub(m.bestEndTime()) < tellsAfter:
 		m.Benefit, m.BenefitBecause = BenefitUnknown, "its nodes were not looked at long enough after it"

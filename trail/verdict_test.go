@@ -40,6 +40,7 @@ func TestVerdict(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		change  func(*migration)
+		left    time.Duration // how long after the end the guest left its target again; zero: it did not
 		loads   []*LoadDetail
 		need    Need
 		benefit Benefit
@@ -86,6 +87,9 @@ func TestVerdict(t *testing.T) {
 		{name: "too early", loads: []*LoadDetail{attempt(0.6), load(MomentAfter, 5*time.Minute, r("n1", SampleBefore, 89*time.Second, 0.3), r("n2", SampleBefore, 89*time.Second, 0.3))}, need: Needed, benefit: BenefitUnknown, because: "not looked at long enough"},
 		{name: "early enough", loads: []*LoadDetail{attempt(0.6), load(MomentAfter, 5*time.Minute, r("n1", SampleBefore, 90*time.Second, 0.3), r("n2", SampleBefore, 90*time.Second, 0.3))}, need: Needed, benefit: Helped},
 		{name: "later counts", loads: []*LoadDetail{attempt(0.6), later(0.7, 0.3), load(MomentAfter, 5*time.Minute, r("n1", SampleBefore, 6*time.Minute, 0.3), r("n2", SampleBefore, 6*time.Minute, 0.3))}, need: Needed, benefit: NoEffect, final: true},
+		{name: "over its threshold when the guest had left again", left: time.Minute, loads: []*LoadDetail{attempt(0.6), later(0.3, 0.55)}, need: Needed, benefit: BenefitUnknown,
+			because: "no load of n2 is known from when the guest was there", final: true},
+		{name: "over its threshold before the guest left again", left: 2 * time.Minute, loads: []*LoadDetail{attempt(0.6), later(0.3, 0.55)}, need: Needed, benefit: Harmed, final: true},
 		{name: "failed", change: func(m *migration) { m.Outcome = OutcomeFailed }, loads: []*LoadDetail{attempt(0.4)}, need: NotNeeded},
 		{name: "a drain", change: func(m *migration) { m.Trigger = TriggerDrain }, loads: []*LoadDetail{attempt(0.4), later(0.3, 0.6)}},
 		{name: "somebody else's eviction", change: func(m *migration) { m.Trigger = TriggerEviction }, loads: []*LoadDetail{attempt(0.4)}, need: NotNeeded, benefit: BenefitUnknown},
@@ -99,7 +103,11 @@ func TestVerdict(t *testing.T) {
 			if c.change != nil {
 				c.change(m)
 			}
-			m.evaluateVerdict()
+			var leftAt time.Time
+			if c.left > 0 {
+				leftAt = end.Add(c.left)
+			}
+			m.evaluateVerdict(leftAt)
 			require.Equal(t, c.need, m.Need, m.NeedBecause)
 			require.Equal(t, c.benefit, m.Benefit, m.BenefitBecause)
 			require.Contains(t, m.NeedBecause+"; "+m.BenefitBecause, c.because)

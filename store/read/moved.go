@@ -13,7 +13,7 @@ import (
 
 // Migrations that go on, or that ended not long ago, with when their evacuation was asked for and what was recorded of the load of their nodes.
 const loadMovedQuery = `
-SELECT row_to_json(m), coalesce(r.requested_at, e.marked_at), l.looked
+SELECT row_to_json(m), coalesce(r.requested_at, e.marked_at), p.left_at, l.looked
 FROM (
   SELECT *
   FROM evictrail.migrations
@@ -27,6 +27,13 @@ FROM (
     AND target_node IS NOT NULL
 ) AS m
 LEFT JOIN evictrail.evacuations AS e ON e.cluster = m.cluster AND e.subject = m.subject AND e.evacuation_id = m.evacuation_id
+CROSS JOIN LATERAL (
+  SELECT min(to_at) AS left_at
+  FROM evictrail.placements AS p
+  WHERE p.cluster = m.cluster
+    AND p.subject = m.subject
+    AND p.arrived_by = m.migration_uid
+) AS p
 CROSS JOIN LATERAL (
   SELECT min(requested_at) AS requested_at
   FROM evictrail.eviction_requests AS r
@@ -57,12 +64,12 @@ func (s Whole) Moved(ctx context.Context, cluster string, since time.Time) ([]tr
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (trail.Moved, error) {
 		m := trail.Moved{Looked: map[string]struct{}{}}
 		var raw json.RawMessage
-		var asked *time.Time
+		var asked, left *time.Time
 		var looked []string
-		if err := row.Scan(&raw, &asked, &looked); err != nil {
+		if err := row.Scan(&raw, &asked, &left, &looked); err != nil {
 			return m, err
 		}
-		m.RequestedAt = pg.TimeOrZero(asked)
+		m.RequestedAt, m.LeftAt = pg.TimeOrZero(asked), pg.TimeOrZero(left)
 		for _, l := range looked {
 			m.Looked[l] = struct{}{}
 		}
