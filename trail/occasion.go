@@ -30,10 +30,11 @@ var looksAfter = []time.Duration{5 * time.Minute, 15 * time.Minute}
 
 // The bounds of samples around a moment.
 const (
-	loadIsStale   = 5 * time.Minute  // a sample older than that says nothing about the moment; Prometheus' own bound
-	arrivalShows  = 5 * time.Minute  // how long after a guest came its node may first show it: the load is averaged, and the descheduler looks once in a cycle
-	nextWithin    = 2 * time.Minute  // how long after a moment the next sample may come
-	loadLooksBack = 30 * time.Minute // how far before an attempt the last time is looked for at which its node was over
+	loadIsStale    = 5 * time.Minute  // a sample older than that says nothing about the moment; Prometheus' own bound
+	arrivalShows   = 5 * time.Minute  // how long after a guest came its node may first show it: the load is averaged, and the descheduler looks once in a cycle
+	nextWithin     = 2 * time.Minute  // how long after a moment the next sample may come
+	departureShows = time.Minute      // how long after a guest left its node may still show it: what the descheduler acted on is read when it is gone
+	loadLooksBack  = 30 * time.Minute // how far before an attempt the last time is looked for at which its node was over
 	// LoadSettles is how long after a moment the samples around it are there: the next one was scraped, and can be asked for.
 	LoadSettles = 90 * time.Second
 )
@@ -213,7 +214,12 @@ func (o Occasion) selectReadings(node string, points []LoadPoint) []Reading {
 // showsArrival reports whether a sample of a node says how loaded the target was soon after the guest had come, and while it was there.
 func (o Occasion) showsArrival(node string, p *LoadPoint) bool {
 	return o.Moment == MomentAfter && node == o.TargetNode && p.At.After(o.EndedAt) && p.At.Sub(o.EndedAt) <= arrivalShows &&
-		(o.LeftAt.IsZero() || !p.At.After(o.LeftAt)) && !math.IsNaN(p.computeExcess())
+		!showsDeparture(p.At, o.LeftAt) && !math.IsNaN(p.computeExcess())
+}
+
+// showsDeparture reports whether a sample of a node is from so long after a guest left it, zero where it has not, that it no longer speaks of it.
+func showsDeparture(at, leftAt time.Time) bool {
+	return !leftAt.IsZero() && at.Sub(leftAt) > departureShows
 }
 
 func (p LoadPoint) newReading(sample LoadSample) Reading {

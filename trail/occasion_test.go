@@ -83,7 +83,7 @@ func TestLoadsRead(t *testing.T) {
 	end := trail.Occasion{SourceNode: "n1", TargetNode: "n2", Moment: trail.MomentEnd, At: noon}
 	later := trail.Occasion{SourceNode: "n2", TargetNode: "n1", Moment: trail.MomentAfter, At: noon, EndedAt: addToNoon(-15 * time.Minute)}
 	again := later
-	again.LeftAt = addToNoon(-13*time.Minute - 30*time.Second)
+	again.LeftAt = addToNoon(-14*time.Minute - time.Second)
 	for _, c := range []struct {
 		name   string
 		at     trail.Occasion
