@@ -20,7 +20,7 @@ func adviceCancel(e *Evacuation, s KubeVirtSettings) string {
 	}
 	return fmt.Sprintf("  echo '{\"evacuationNodeName\":%q}' | kubectl replace --raw /apis/subresources.kubevirt.io/v1/namespaces/%s/virtualmachineinstances/%s/evacuate/cancel -f -",
 		e.Node, e.Namespace, e.VMI) +
-		"\nA cluster administrator may, or who has update on virtualmachineinstances/evacuate of subresources.kubevirt.io, which KubeVirt's own roles do not include."
+		"\nWho may: a cluster administrator, or anybody with update on virtualmachineinstances/evacuate of subresources.kubevirt.io, which KubeVirt's own roles do not include."
 }
 
 // adviceStuck says how an evacuation that fails again and again is ended.
@@ -33,24 +33,6 @@ func adviceStuck(e *Evacuation, s KubeVirtSettings) string {
 	}), "\n")
 }
 
-// adviceOver says what is left to do about a loop that is over: nothing, but for what keeps the next one away. It has no commands.
-func adviceOver(l Loop) string {
-	text := "This is over: nothing is left to do about it now."
-	switch {
-	case l.Path == PathAnnotationLost:
-		text += "\n" + preventLost
-	case l.Path == PathFreeSlot:
-		text += "\nOne slot per node (maxNoOfPodsToEvictPerNode: 1) keeps the descheduler from evicting others while one VM is stuck."
-	case l.Path == PathGateOff:
-		text += "\n" + preventGateOff
-	case l.Kind == LoopPingPong || l.Kind == LoopChurn:
-		text += "\n" + preventBounce + "."
-	case l.Kind == LoopShutdownChurn:
-		text += "\n" + preventShutdown
-	}
-	return text
-}
-
 // What keeps a loop from coming about once more.
 const (
 	preventLost    = "To close this way for good upgrade KubeVirt to v1.7 or later (v1.6.1 has the fix, too): there the annotation stays until the VM has moved."
@@ -58,7 +40,9 @@ const (
 		"enable its feature gate EvictionsInBackground (--feature-gates=EvictionsInBackground=true)."
 	preventShutdown = "The annotation descheduler.alpha.kubernetes.io/prefer-no-eviction keeps the descheduler off a VM; " +
 		"the eviction strategy LiveMigrate has KubeVirt move it instead of shutting it down."
-	preventBounce = "No node takes this VM without being over its target: compare its size with the free room and the thresholds, or raise the cooldown"
+	preventInversion = "Before a drain, cancel the descheduler's evacuations of the node: what a drain asks for first has a higher priority."
+	preventPostCopy  = "Post-copy loses the guest if the transfer breaks after the switch. To forbid it, take allowPostCopy out of the MigrationPolicy or the KubeVirt configuration that allows it."
+	preventBounce    = "No node takes this VM without being over its target: compare its size with the free room and the thresholds, or raise the cooldown"
 )
 
 // cureText says in a sentence where to look for the cause of a class of failures; empty where that is not known.
@@ -69,7 +53,7 @@ func cureText(c FailureClass) string {
 	case FailureControlPlane:
 		return " The target pod dies or is refused: check virt-handler, quota and volumes."
 	case FailureDataPlane:
-		return " The data transfer fails: check the migration network, its bandwidth, and how fast the guest writes its memory; a MigrationPolicy may allow post-copy."
+		return " The data transfer fails: check the migration network, its bandwidth, and how fast the guest writes its memory; a MigrationPolicy may allow post-copy, which loses the guest if the transfer breaks after the switch."
 	case FailurePostCopy, FailureGuestLost:
 		return " The guest was lost: find out why first."
 	case FailureAborted, FailureUnknown:
@@ -88,7 +72,7 @@ func adviceDual(e *Evacuation, path LoopPath, s KubeVirtSettings) string {
 	case PathRequestForgotten:
 		text += "\nThe descheduler forgets requests after 10 to 20 minutes. To keep it off this VM:\n" + adviceOptOut(e.Namespace, e.VMI, s)
 	case PathGateOff:
-		text += "\n" + preventGateOff
+		text += "\n" + preventGateOff + " Until then it asks for this VM again; to keep it off:\n" + adviceOptOut(e.Namespace, e.VMI, s)
 	case PathUnclassified:
 	}
 	return text
@@ -129,19 +113,21 @@ func adviceBounce(namespace, vmi string, s KubeVirtSettings) string {
 
 // adviceShutdown says how a VM is kept from being shut down by the descheduler: what KubeVirt can move, it moves instead.
 func adviceShutdown(namespace, vmi, strategy string, s KubeVirtSettings) string {
-	text := []string{"To keep the descheduler off this VM:", adviceOptOut(namespace, vmi, s)}
+	return "To keep the descheduler off this VM:\n" + adviceOptOut(namespace, vmi, s) + "\nOtherwise:\n" + adviceMovable(namespace, vmi, strategy)
+}
+
+// adviceMovable says how KubeVirt comes to move a VM that is evicted, instead of letting it be shut down.
+func adviceMovable(namespace, vmi, strategy string) string {
 	switch strategy {
 	case "", strategyNone:
-		text = append(text, "Or have KubeVirt move it when it is evicted, from its next start on:",
-			fmt.Sprintf(`  kubectl patch vm -n %s %s --type=merge -p '{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrate"}}}}'`, namespace, vmi))
+		return "Have KubeVirt move it when it is evicted, from its next start on:\n" +
+			fmt.Sprintf(`  kubectl patch vm -n %s %s --type=merge -p '{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrate"}}}}'`, namespace, vmi)
 	case strategyIfPossible:
-		text = append(text, "Or remove what keeps it from being live-migrated:",
-			fmt.Sprintf("  kubectl get vmi -n %s %s -o jsonpath='{.status.conditions[?(@.type==\"LiveMigratable\")]}'", namespace, vmi))
-	default:
-		text = append(text, "Then find out why KubeVirt's webhook let the evictions pass: virt-api was away, or the webhook is not there.",
-			"  kubectl get validatingwebhookconfigurations virt-api-validator")
+		return "Remove what keeps it from being live-migrated:\n" +
+			fmt.Sprintf("  kubectl get vmi -n %s %s -o jsonpath='{.status.conditions[?(@.type==\"LiveMigratable\")]}'", namespace, vmi)
 	}
-	return strings.Join(text, "\n")
+	return "Find out why KubeVirt's webhook let the eviction pass: virt-api was away, or the webhook is not there.\n" +
+		"  kubectl get validatingwebhookconfigurations virt-api-validator"
 }
 
 // adviceExternal says who has to move a VM.

@@ -176,8 +176,10 @@ func (m *migration) newLostEnding(l *life) ending {
 }
 
 // whyAllowed says why KubeVirt let an eviction pass (reference: kubevirt-signals §1.1).
-func (e ending) whyAllowed() string {
-	switch e.strategy {
+func (e ending) whyAllowed() string { return whyAllowed(e.strategy) }
+
+func whyAllowed(strategy string) string {
+	switch strategy {
 	case "":
 		return "as the VM has no eviction strategy"
 	case strategyNone:
@@ -185,7 +187,7 @@ func (e ending) whyAllowed() string {
 	case strategyIfPossible:
 		return "as its strategy is LiveMigrateIfPossible and it could not be live-migrated"
 	}
-	return "although its strategy is " + e.strategy + ": was its webhook away?"
+	return "although its strategy is " + strategy + ": was its webhook away?"
 }
 
 // formatRequester names who began it, empty where that is not known.

@@ -119,11 +119,18 @@ func describeIncidents(incidents []Incident, now time.Time) string {
 	} else {
 		text = append(text, formatSubjects(same)+" "+troubleWords[lead.Trouble].several+".", describeSharedCause(same), describeOldest(same, now))
 	}
-	var also []string
+	var critical, also []string
 	for t := range Trouble(len(troubleWords)) {
-		if others := of[t]; t != lead.Trouble && len(others) > 0 {
+		switch others := of[t]; {
+		case t == lead.Trouble || len(others) == 0:
+		case slices.ContainsFunc(others, func(i Incident) bool { return i.Severity == SeverityCritical }):
+			critical = append(critical, formatTrouble(others))
+		default:
 			also = append(also, formatTrouble(others))
 		}
+	}
+	if len(critical) > 0 {
+		text = append(text, "Also critical: "+strings.Join(critical, "; ")+".")
 	}
 	if len(also) > 0 {
 		text = append(text, "Also: "+strings.Join(also, "; ")+".")
@@ -240,8 +247,11 @@ func formatNames(names []string) string {
 // describePast says what was not as it should be since From and is over; empty where nothing was.
 func (o *Overview) describePast() string {
 	var text pastList
-	var loops, lost, needless, overloaded, failed, outages, abandoned []string
+	var loops, lost, unmoved, needless, overloaded, failed, outages, abandoned []string
 	for _, l := range o.Closed {
+		if l.ClosedBy == LoopBecameDualRetry {
+			continue // it went on
+		}
 		loops = append(loops, l.Kind.Label().Short+formatLoopSubject(l))
 	}
 	for _, g := range o.Lost {
@@ -271,6 +281,15 @@ func (o *Overview) describePast() string {
 	}
 	text.addThings(loops, "loop closed", "loops closed")
 	text.addThings(lost, "VM shut down or lost", "VMs shut down or lost")
+	if how := o.describeSharedLoss(); how != "" {
+		text[len(text)-1] += ": " + how
+	}
+	for _, e := range o.Unmoved {
+		if !o.isLost(e) {
+			unmoved = append(unmoved, ofVM(e.Namespace, e.VMI).String())
+		}
+	}
+	text.addThings(unmoved, "evacuation ended without a move", "evacuations ended without a move")
 	count := 0
 	for _, m := range o.Moves {
 		if m.Outcome == OutcomeFailed {
@@ -281,6 +300,9 @@ func (o *Overview) describePast() string {
 		text = append(text, fmt.Sprintf("%d of %s failed", count, formatCount(o.countMoves(), "migration")))
 		if len(failed) > 0 { // else they are older than what is named
 			text[len(text)-1] += formatNames(failed)
+			if o.haveMoved(failed) {
+				text[len(text)-1] += ", moved later"
+			}
 		}
 	}
 	text.addThings(needless, "needless move", "needless moves")
@@ -288,6 +310,33 @@ func (o *Overview) describePast() string {
 	text.addThings(outages, "node was not ready", "node outages")
 	text.addThings(abandoned, "drain abandoned", "drains abandoned")
 	return strings.Join(text, "; ")
+}
+
+// haveMoved reports whether each of some VMs has moved since From after it had failed to.
+func (o *Overview) haveMoved(vms []string) bool {
+	newest := map[string]Outcome{}
+	for _, m := range o.Recent {
+		if vm := ofVM(m.Namespace, m.VMI).String(); newest[vm] == "" {
+			newest[vm] = m.Outcome
+		}
+	}
+	return !slices.ContainsFunc(vms, func(vm string) bool { return newest[vm] != OutcomeSucceeded })
+}
+
+// describeSharedLoss says how, where and by whom the guests were lost, where that is the same of all; empty where it is not, or where none was lost.
+func (o *Overview) describeSharedLoss() string {
+	text := ""
+	for _, g := range o.Lost {
+		how := g.EndedBy.Label().Short + " on " + g.Node
+		if who := g.whoAsked(); who != "" {
+			how += ", asked by " + who
+		}
+		if text != "" && how != text {
+			return ""
+		}
+		text = how
+	}
+	return text
 }
 
 // formatLoopSubject names what a loop is about, after its kind.

@@ -47,7 +47,7 @@ func TestHeadlines(t *testing.T) {
 		{"replayed", quiet(), &trail.RecorderStatus{State: trail.RecorderNotRecording, Replayed: true}, trail.SeverityNone, "All clear at the end of the recording: 0 loops, 0 stuck, 14 moves in 6 h."},
 		{"blind", quiet(), degraded, trail.SeverityWarning, "Not known whether all is well: the cluster is not fully recorded."},
 		{"no recorder known", quiet(), nil, trail.SeverityWarning, "Not known whether all is well: the cluster is not fully recorded."},
-		{"over", over, recording, trail.SeverityWarning, "Nothing is open now, but in the last 6 h: 1 loop closed (dual retry loop of team/db); 3 of 17 migrations failed (team/db); " +
+		{"over", over, recording, trail.SeverityWarning, "Nothing is open now, but in the last 6 h: 1 loop closed (dual retry loop of team/db); 3 of 17 migrations failed (team/db), moved later; " +
 			"1 needless move (team/db); 1 move overloaded its target (worker-2)."},
 		{"failed once, and nothing is left to look at", retried, recording, trail.SeverityInfo, "Nothing is open now, but in the last 6 h: 1 of 15 migrations failed."},
 		{"several", alike, recording, trail.SeverityWarning, "3 VMs cannot leave their nodes. Cause in 2 of 3: data transfer, libvirt error. Oldest: team/a, 23 h 0 min."},
@@ -59,7 +59,7 @@ func TestHeadlines(t *testing.T) {
 		{"all acknowledged", acknowledged(*alike, "c", "b", "a"), recording, trail.SeverityInfo,
 			"3 VMs cannot leave their nodes. Cause in 2 of 3: data transfer, libvirt error. Oldest: team/a, 23 h 0 min. All are acknowledged."},
 		{"mixed", badDay(), recording, trail.SeverityCritical, "2 VMs cannot leave their nodes. Cause: data transfer, libvirt error. Oldest: team/db, 23 h 0 min. " +
-			"Also: worker-9 has no free descheduler slot; team/ball is moved again and again; team/new is marked to leave its node, without an attempt."},
+			"Also critical: worker-9 has no free descheduler slot. Also: team/ball is moved again and again; team/new is marked to leave its node, without an attempt."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

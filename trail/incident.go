@@ -157,7 +157,7 @@ func (o *Overview) Incidents() []Incident {
 		list.addBlocker(b)
 	}
 	for _, h := range o.Held {
-		if i := list.all[ofVM(h.Namespace, h.VMI)]; i != nil {
+		if i := list.all[ofVM(h.Namespace, h.VMI)]; i != nil && !h.Until.Equal(i.NextRetry) { // else the next attempt says it
 			i.Held = fmt.Sprintf("%s until %s", h.Layer.Label(), formatClock(h.Until))
 		}
 	}

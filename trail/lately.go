@@ -1,7 +1,6 @@
 package trail
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -38,7 +37,7 @@ type Happening struct {
 }
 
 // happeningVMs is how many VMs a happening names.
-const happeningVMs = 3
+const happeningVMs = 5
 
 // groupedWithin is how far apart migrations of one sort may have ended that are one happening.
 const groupedWithin = 10 * time.Minute
@@ -48,25 +47,23 @@ func (o *Overview) Lately() []Happening {
 	out := o.groupMigrations()
 	for _, l := range o.Closed {
 		h := Happening{From: l.OpenedAt, At: l.ClosedAt, Count: 1, What: "Loop closed: " + l.Name(), Tone: ToneOdd, Text: l.Summary, LoopID: &l.ID}
+		if l.ClosedBy == LoopBecameDualRetry {
+			h.What = UpperFirst(l.Name()) + ", which became a dual retry loop"
+		}
 		h.addVM(l.Namespace, l.VMI)
 		h.addNode(l.Node)
 		out = append(out, h)
 	}
 	for _, d := range o.DrainsEnded {
-		out = append(out, d.newHappening())
+		out = append(out, o.describeDrain(d))
 	}
 	for _, g := range o.Lost {
 		out = append(out, g.newHappening())
 	}
 	for _, e := range o.Unmoved {
-		h := Happening{From: e.MarkedAt, At: e.EndedAt, Count: 1, What: "Evacuation: " + e.Outcome.Label().Short, Who: FormatShortRequester(e.Requester, e.Impersonator, e.RequesterClass)}
-		h.Text = fmt.Sprintf("after %s and %s", Age(e.EndedAt.Sub(e.MarkedAt)), formatCount(e.Attempts, "attempt"))
-		if e.CancelledBy != "" {
-			h.Text += ", cancelled by " + FormatShortRequester(e.CancelledBy, e.CancelImpersonator, RequesterOther)
+		if !o.isLost(e) { // else that is a line of its own
+			out = append(out, e.newHappening())
 		}
-		h.addVM(e.Namespace, e.VMI)
-		h.addNode(e.Node)
-		out = append(out, h)
 	}
 	for _, x := range o.Outages {
 		if x.EndedBy != "" {
@@ -191,6 +188,7 @@ func (h *Happening) fillMigrations(of []Migration, o *Overview) {
 			h.What, h.Tone, h.Text = "Moved, and overloaded its target", ToneBad, trigger+": "+m.BenefitBecause
 			if m.Need == NotNeeded {
 				h.What = "Moved without need, and overloaded its target"
+				h.Text = trigger + ": " + strings.Join(nonEmpty([]string{m.NeedBecause, m.BenefitBecause}), "; ")
 			}
 		case m.Need == NotNeeded:
 			h.What, h.Tone, h.Text = "Moved without need", ToneOdd, trigger+": "+m.NeedBecause
@@ -272,6 +270,9 @@ func (o *Overview) describeAftermath(m Migration) []string {
 			how = "failed to leave"
 		}
 		out = append(out, fmt.Sprintf("%s/%s %s %s %s (%s)", x.Namespace, x.VMI, how, m.TargetNode, after, x.Trigger.Label()))
+		if how == "left" && x.VMI == m.VMI && x.Namespace == m.Namespace {
+			break // what comes later is none of this move's
+		}
 	}
 	for _, g := range o.Lost {
 		if within(g.ToAt) && (g.Node == m.TargetNode || g.VMI == m.VMI && g.Namespace == m.Namespace) {
@@ -284,9 +285,13 @@ func (o *Overview) describeAftermath(m Migration) []string {
 	return out
 }
 
-func (d Drain) newHappening() Happening {
+func (o *Overview) describeDrain(d Drain) Happening {
 	h := Happening{From: d.StartedAt, At: d.EndedAt, Count: 1, What: "Drain: " + d.Outcome.Label().Short, Tone: ToneGood, Who: FormatShortRequester(d.Requester, d.Impersonator, d.RequesterClass)}
-	h.Text = fmt.Sprintf("%d of %s left, after %s", d.VMIsTotal-d.VMIsLeft, formatCount(d.VMIsTotal, "VM"), Age(d.EndedAt.Sub(d.StartedAt)))
+	h.Text = fmt.Sprintf("%d of %s left", d.VMIsTotal-d.VMIsLeft, formatCount(d.VMIsTotal, "VM"))
+	if lost := len(o.lostOf(d)); lost > 0 {
+		h.Tone, h.Text = ToneOdd, h.Text+fmt.Sprintf(", %d of them shut down or lost", lost)
+	}
+	h.Text += ", after " + Age(d.EndedAt.Sub(d.StartedAt))
 	if d.VMIsLeft > 0 {
 		h.Tone = ToneOdd
 	}
@@ -294,72 +299,72 @@ func (d Drain) newHappening() Happening {
 	return h
 }
 
+// lostOf returns the guests that were lost on the node of a drain while it went on.
+func (o *Overview) lostOf(d Drain) []LostGuest {
+	var out []LostGuest
+	for _, g := range o.Lost {
+		if g.Node == d.Node && !g.ToAt.Before(d.StartedAt) && !g.ToAt.After(d.EndedAt) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// isLost reports whether the guest of an evacuation that ended without a move was lost.
+func (o *Overview) isLost(e Evacuation) bool {
+	return slices.ContainsFunc(o.Lost, func(g LostGuest) bool { return g.VMIUID == e.VMIUID && e.Outcome == OutcomeVMIGone })
+}
+
+func (e Evacuation) newHappening() Happening {
+	h := Happening{From: e.MarkedAt, At: e.EndedAt, Count: 1, What: "Evacuation without a move: " + e.Outcome.Label().Short, Tone: ToneOdd}
+	h.Who = FormatShortRequester(e.Requester, e.Impersonator, e.RequesterClass)
+	h.Text = "after " + Age(e.EndedAt.Sub(e.MarkedAt))
+	if e.Strategy == StrategyExternal && e.Attempts == 0 {
+		h.Text += "; its eviction strategy External leaves the move to its owner"
+	} else {
+		h.Text += " and " + formatCount(e.Attempts, "attempt")
+	}
+	if e.CancelledBy != "" {
+		h.Text += "; cancelled by " + FormatShortRequester(e.CancelledBy, e.CancelImpersonator, RequesterOther)
+	}
+	h.addVM(e.Namespace, e.VMI)
+	h.addNode(e.Node)
+	return h
+}
+
 func (g LostGuest) newHappening() Happening {
-	h := Happening{From: g.ToAt, At: g.ToAt, Count: 1, What: "Guest lost: " + g.EndedBy.Label().Short, Tone: ToneBad}
-	if g.EndedRequesterClass != "" || g.EndedRequester != "" {
-		h.Who = FormatShortRequester(g.EndedRequester, "", g.EndedRequesterClass)
-	}
-	h.Text = "the VM was shut down, not moved"
-	if g.EndedBy == EndingFailed || g.EndedBy == EndingPostCopy || g.EndedBy == EndingHandOver {
-		h.Text = "the memory of the VM is lost"
-	}
-	h.Text += "; " + g.describeRestart()
+	h := Happening{From: g.ToAt, At: g.ToAt, Count: 1, What: "Guest lost: " + g.EndedBy.Label().Short, Tone: ToneBad, Who: g.whoAsked()}
+	h.Text = g.describeLoss() + "; " + g.describeRestart()
 	h.addVM(g.Namespace, g.VMI)
 	h.addNode(g.Node)
 	return h
+}
+
+// whoAsked names who began what ended the guest; empty where nobody did, or nobody saw it.
+func (g LostGuest) whoAsked() string {
+	if g.EndedRequesterClass == "" && g.EndedRequester == "" {
+		return ""
+	}
+	return FormatShortRequester(g.EndedRequester, "", g.EndedRequesterClass)
+}
+
+// describeLoss says what was done to the guest, and why KubeVirt did not move it.
+func (g LostGuest) describeLoss() string {
+	switch g.EndedBy {
+	case EndingFailed, EndingPostCopy, EndingHandOver:
+		return "the memory of the VM is lost"
+	case EndingEvicted:
+		return "the VM was shut down, not moved, " + whyAllowed(g.Strategy)
+	default:
+		return "the VM was shut down, not moved"
+	}
 }
 
 func (g LostGuest) describeRestart() string {
 	if g.StartedAt.IsZero() {
 		return "it has not started again"
 	}
-	return fmt.Sprintf("it ran again %s later", Age(g.StartedAt.Sub(g.ToAt)))
-}
-
-// Check is something to look at now because of what is over.
-type Check struct {
-	Text string
-	VM   IncidentSubject // no Kind: it is about none
-	Node string          // empty: it is about none
-}
-
-// checksShown is how many checks there are at most.
-const checksShown = 6
-
-// Checks returns what is to be looked at now because of what happened since From and is over, the most urgent first. What is an incident is none.
-func (o *Overview) Checks(incidents []Incident) []Check {
-	known := map[IncidentSubject]bool{}
-	for _, i := range incidents {
-		known[i.Subject] = true
-	}
-	var out []Check
-	for _, g := range o.Lost {
-		if vm := ofVM(g.Namespace, g.VMI); !known[vm] {
-			known[vm] = true
-			out = append(out, Check{VM: vm, Text: fmt.Sprintf("lost on %s at %s (%s); %s. Look at what runs in it.", g.Node, formatClock(g.ToAt), g.EndedBy.Label(), g.describeRestart())})
-		}
-	}
-	nodes := map[string]bool{}
-	for _, m := range o.Recent {
-		if m.Benefit == Harmed && !nodes[m.TargetNode] {
-			nodes[m.TargetNode] = true
-			out = append(out, Check{Node: m.TargetNode, Text: fmt.Sprintf("went over its threshold when %s/%s came at %s: %s. Look at its load now.", m.Namespace, m.VMI, formatClock(m.FinishedAt), m.BenefitBecause)})
-		}
-	}
-	moved := map[IncidentSubject]bool{} // the newest of each VM decides
-	for _, m := range o.Recent {
-		vm := ofVM(m.Namespace, m.VMI)
-		if !moved[vm] && !known[vm] && m.Outcome == OutcomeFailed {
-			out = append(out, Check{VM: vm, Text: fmt.Sprintf("its last migration failed at %s (%s), and nobody retries it: it is still on %s.", formatClock(m.FinishedAt), m.whyShort(), cmp.Or(m.SourceNode, "its node"))})
-		}
-		moved[vm] = true
-	}
-	for _, d := range o.DrainsEnded {
-		if d.Outcome == DrainAbandoned && d.VMIsLeft > 0 {
-			out = append(out, Check{Node: d.Node, Text: fmt.Sprintf("its drain was abandoned at %s with %s left. Drain it again, or uncordon it.", formatClock(d.EndedAt), formatCount(d.VMIsLeft, "VM"))})
-		}
-	}
-	return out[:min(len(out), checksShown)]
+	return fmt.Sprintf("it started again on %s, %s later", g.StartedOn, Age(g.StartedAt.Sub(g.ToAt)))
 }
 
 // SelectSettingsUntil returns the settings that came into force up to a time.

@@ -65,11 +65,11 @@ func TestLately(t *testing.T) {
 		"Moved | hot +0 | worker-2 worker-3 | descheduler | descheduler, took 10 s | ",
 		"Moved without need, and overloaded its target | db +0 | worker-1 worker-2 | descheduler | descheduler: worker-2 was at 40 %, then at 55 %, over its threshold of 50 % | team/hot left worker-2 9 min 50 s later (descheduler)",
 		"Migration failed, 3 times | db +0 | worker-1 | descheduler | descheduler: 3 × data transfer, libvirt error | ",
-		"Moved: 20 VMs | up-0 up-1 up-2 +17 | worker-5 | KubeVirt | workload update, took 10 s | ",
+		"Moved: 20 VMs | up-0 up-1 up-2 up-3 up-4 +15 | worker-5 | KubeVirt | workload update, took 10 s | ",
 		"Settings changed |  +0 |  |  | descheduler limit per node: 5 -> 1 | ",
 		"Migration failed | lone +0 | worker-4 | alice (kubectl) | user: data transfer, no progress | ",
-		"Drain: abandoned |  +0 | worker-6 | bob (kubectl) | 4 of 6 VMs left, after 1 h 0 min | ",
-		"Guest lost: evicted | batch +0 | worker-6 | bob (kubectl) | the VM was shut down, not moved; it has not started again | ",
+		"Drain: abandoned |  +0 | worker-6 | bob (kubectl) | 4 of 6 VMs left, 1 of them shut down or lost, after 1 h 0 min | ",
+		"Guest lost: evicted | batch +0 | worker-6 | bob (kubectl) | the VM was shut down, not moved, as the VM has no eviction strategy; it has not started again | ",
 		"KubeVirt upgraded |  +0 |  |  | KubeVirt version: v1.7.0 -> v1.8.0 | ",
 	}, lines)
 }
@@ -84,10 +84,10 @@ func TestChecks(t *testing.T) {
 		lines = append(lines, strings.TrimPrefix(c.VM.String(), "/")+c.Node+" "+c.Text)
 	}
 	require.Equal(t, []string{
-		"team/batch lost on worker-6 at 2026-11-21 08:00:00Z (evicted); it has not started again. Look at what runs in it.",
-		"worker-2 went over its threshold when team/db came at 2026-11-21 10:40:00Z: worker-2 was at 40 %, then at 55 %, over its threshold of 50 %. Look at its load now.",
-		"team/lone its last migration failed at 2026-11-21 09:00:00Z (data transfer, no progress), and nobody retries it: it is still on worker-4.",
-		"worker-6 its drain was abandoned at 2026-11-21 08:00:00Z with 2 VMs left. Drain it again, or uncordon it.",
+		"team/batch was lost on worker-6 at 2026-11-21 08:00:00Z (evicted, asked by bob (kubectl)): the VM was shut down, not moved, as the VM has no eviction strategy; it has not started again. Look at what runs in it.",
+		"worker-2 went over its threshold when VMs came (team/db). The last time: worker-2 was at 40 %, then at 55 %, over its threshold of 50 %. Look at its load now.",
+		"team/lone stays on worker-4: its last migration failed at 2026-11-21 09:00:00Z (data transfer, no progress), and nobody retries it. The data transfer fails: check the migration network, its bandwidth, and how fast the guest writes its memory; a MigrationPolicy may allow post-copy, which loses the guest if the transfer breaks after the switch.",
+		"worker-6 was not emptied: its drain was abandoned at 2026-11-21 08:00:00Z with 2 VMs left. Drain it again, or uncordon it.",
 	}, lines)
 	o.Stuck = []trail.Evacuation{newStuck("lone", "worker-4", trail.CauseNoProgress, time.Hour)}
 	require.Len(t, o.Checks(o.Incidents()), 3)

@@ -38,7 +38,8 @@ const WaitingAfter = 2 * time.Minute
 // LostGuest is the end of a guest that nobody wanted: the platform ended it, or it failed.
 type LostGuest struct {
 	Placement
-	StartedAt time.Time `json:"started_at,omitzero"` // when a guest of the VM ran again; zero where none did
+	StartedAt time.Time `json:"started_at,omitzero"`  // when a guest of the VM ran again; zero where none did
+	StartedOn string    `json:"started_on,omitempty"` // on which node; empty where none did
 }
 
 // Hold is what holds one VM back.

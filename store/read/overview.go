@@ -169,18 +169,19 @@ LIMIT 50`
 	lostQuery = `
 SELECT row_to_json(t)
 FROM (
-  SELECT
-    p.*,
-    (
-      SELECT min(n.from_at)
-      FROM evictrail.placements AS n
-      WHERE n.cluster = p.cluster
-        AND n.subject = p.subject
-        AND n.from_at >= p.to_at
-        AND n.from_at <= @at
-        AND n.placement_id <> p.placement_id
-    ) AS started_at
+  SELECT p.*, n.started_at, n.started_on
   FROM evictrail.placements AS p
+  LEFT JOIN LATERAL (
+    SELECT from_at AS started_at, node AS started_on
+    FROM evictrail.placements AS n
+    WHERE n.cluster = p.cluster
+      AND n.subject = p.subject
+      AND n.from_at >= p.to_at
+      AND n.from_at <= @at
+      AND n.placement_id <> p.placement_id
+    ORDER BY n.from_at
+    LIMIT 1
+  ) AS n ON true
   WHERE p.cluster = @cluster
     AND p.changed_at > @from
     AND p.to_at > @from

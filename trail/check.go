@@ -1,0 +1,125 @@
+package trail
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// Check is something that is left to do because of what is over.
+type Check struct {
+	Text   string          // a sentence without its subject, and what to do now
+	VM     IncidentSubject // no Kind: it is about none
+	Node   string          // empty: it is about none
+	Advice string          // what keeps it from coming again, as the advice of loops; empty where nothing is known
+}
+
+// checksShown is how many checks there are at most.
+const checksShown = 8
+
+// Checks returns what is to be looked at now because of what happened since From and is over, the most urgent first. What is an incident is none.
+func (o *Overview) Checks(incidents []Incident) []Check {
+	known := map[IncidentSubject]bool{}
+	for _, i := range incidents {
+		known[i.Subject] = true
+	}
+	var out []Check
+	for _, g := range o.Lost {
+		if vm := ofVM(g.Namespace, g.VMI); !known[vm] {
+			known[vm] = true
+			out = append(out, g.newCheck())
+		}
+	}
+	out = append(out, o.checkOverloads()...)
+	moved := map[IncidentSubject]bool{} // the newest of each VM decides
+	for _, m := range o.Recent {
+		vm := ofVM(m.Namespace, m.VMI)
+		if !moved[vm] && !known[vm] && m.Outcome == OutcomeFailed {
+			out = append(out, Check{VM: vm, Text: fmt.Sprintf("stays on %s: its last migration failed at %s (%s), and nobody retries it.%s", cmp.Or(m.SourceNode, "its node"), formatClock(m.FinishedAt), m.whyShort(), cureText(m.FailureClass))})
+		}
+		moved[vm] = true
+	}
+	for _, d := range o.DrainsEnded {
+		if d.Outcome == DrainAbandoned && d.VMIsLeft > 0 {
+			out = append(out, Check{Node: d.Node, Text: fmt.Sprintf("was not emptied: its drain was abandoned at %s with %s left. Drain it again, or uncordon it.", formatClock(d.EndedAt), formatCount(d.VMIsLeft, "VM"))})
+		}
+	}
+	for _, l := range o.Closed {
+		if prevent := preventLoop(l); prevent != "" && l.ClosedBy != LoopBecameDualRetry && !known[ofVM(l.Namespace, l.VMI)] {
+			c := Check{Text: fmt.Sprintf("was in a loop (%s) until %s.", l.Name(), formatClock(l.ClosedAt)), Advice: prevent}
+			if l.VMI != "" {
+				c.VM = ofVM(l.Namespace, l.VMI)
+			} else {
+				c.Node = l.Node
+			}
+			out = append(out, c)
+		}
+	}
+	return out[:min(len(out), checksShown)]
+}
+
+// newCheck says what is left to do about a guest that was lost.
+func (g LostGuest) newCheck() Check {
+	c := Check{VM: ofVM(g.Namespace, g.VMI)}
+	by := ""
+	if who := g.whoAsked(); who != "" {
+		by = ", asked by " + who
+	}
+	c.Text = fmt.Sprintf("was lost on %s at %s (%s%s): %s; %s. Look at what runs in it.", g.Node, formatClock(g.ToAt), g.EndedBy.Label(), by, g.describeLoss(), g.describeRestart())
+	switch g.EndedBy {
+	case EndingEvicted:
+		c.Advice = adviceMovable(g.Namespace, g.VMI, g.Strategy)
+	case EndingPostCopy:
+		c.Advice = preventPostCopy
+	case EndingTaint, EndingPodGC:
+		if g.StartedOn != "" && g.StartedOn != g.Node {
+			c.Text += fmt.Sprintf(" Make sure that %s is off, or was started anew since: else the VM may run twice.", g.Node)
+		}
+	case EndingPreempted, EndingNodePressure, EndingHandOver, EndingStopped, EndingDeleted, EndingFailed:
+	}
+	return c
+}
+
+// checkOverloads names each node that went over its threshold when VMs came.
+func (o *Overview) checkOverloads() []Check {
+	var out []Check
+	came := map[string][]string{}
+	for _, m := range o.Recent {
+		if m.Benefit != Harmed {
+			continue
+		}
+		vm := ofVM(m.Namespace, m.VMI).String()
+		if len(came[m.TargetNode]) == 0 {
+			out = append(out, Check{Node: m.TargetNode, Text: m.BenefitBecause})
+		}
+		came[m.TargetNode] = append(came[m.TargetNode], vm)
+	}
+	for i, c := range out {
+		out[i].Text = fmt.Sprintf("went over its threshold when VMs came%s. The last time: %s. Look at its load now.", formatNames(came[c.Node]), c.Text)
+	}
+	return out
+}
+
+// preventLoop says what keeps a loop of the same sort from coming about once more; empty where nothing is known. It has no commands.
+func preventLoop(l Loop) string {
+	switch {
+	case l.Path == PathAnnotationLost:
+		return preventLost
+	case l.Path == PathFreeSlot:
+		return "One slot per node (maxNoOfPodsToEvictPerNode: 1) keeps the descheduler from evicting others while one VM is stuck."
+	case l.Path == PathGateOff:
+		return preventGateOff
+	case l.Kind == LoopPingPong || l.Kind == LoopChurn:
+		return preventBounce + "."
+	case l.Kind == LoopShutdownChurn:
+		return preventShutdown
+	case l.Kind == LoopPriorityInversion:
+		return preventInversion
+	}
+	return ""
+}
+
+// adviceOver says what is left to do about a loop that is over: nothing, but for what keeps the next one away.
+func adviceOver(l Loop) string {
+	return strings.Join(nonEmpty([]string{"This is over: nothing is left to do about it now.", preventLoop(l)}), "\n")
+}
