@@ -17,7 +17,7 @@ func TestConsequence(t *testing.T) {
 		name   string
 		change func(cause, effect *Migration)
 		left   time.Duration // how long after the arrival the guest left again; zero: it did not
-		want   Likelihood // empty: none
+		want   Likelihood    // empty: none
 	}{
 		{name: "overloaded, and over its threshold", want: Likely},
 		{name: "overloaded by a move that was needed", change: func(p, _ *Migration) { p.Need = Needed }, want: Likely},
