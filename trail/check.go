@@ -73,7 +73,7 @@ func (g LostGuest) newCheck() Check {
 		c.Advice = preventPostCopy
 	case EndingTaint, EndingPodGC:
 		if g.StartedOn != "" && g.StartedOn != g.Node {
-			c.Text += fmt.Sprintf(" Make sure that %s is off, or was started anew since: else the VM may run twice.", g.Node)
+			c.Text += fmt.Sprintf(" Make sure that %s is off, or was restarted since: else the VM may run twice.", g.Node)
 		}
 	case EndingPreempted, EndingNodePressure, EndingHandOver, EndingStopped, EndingDeleted, EndingFailed:
 	}

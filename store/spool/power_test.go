@@ -301,7 +301,7 @@ func TestPowerCut(t *testing.T) {
 			require.True(t, bytes.Equal(raw, d.fileContent(file.file).currentBytes()), "%s was written in a way that the test does not see", path)
 		}
 	}
-	require.Greater(t, kept, powerFacts/4)
+	require.Greater(t, kept, powerFacts/8)
 	require.Greater(t, renamed, 20, "segments were begun and deleted, and states folded")
 	t.Logf("%d events, %d syncs, %d changes of names, %d facts kept, %d stored", len(events), syncs, renamed, kept, stored)
 }
