@@ -199,7 +199,7 @@ func fillForPowerCut(dir string, seed uint64) error {
 func exerciseSpool(ctx context.Context, s *Spool, seed uint64, kept int, after func()) error {
 	random, facts := rand.New(rand.NewPCG(seed, 0)), movesOf(powerFacts)
 	stored := kept - s.currentMark().countFacts()
-	for round := range powerRounds {
+	for round := 0; round < powerRounds || kept <= powerFacts/4; round++ { // by chance most appends may be small
 		switch op := random.IntN(10); {
 		case op < 6:
 			wanted := min(kept+1+random.IntN(powerFacts/powerRounds), len(facts))
@@ -301,7 +301,7 @@ func TestPowerCut(t *testing.T) {
 			require.True(t, bytes.Equal(raw, d.fileContent(file.file).currentBytes()), "%s was written in a way that the test does not see", path)
 		}
 	}
-	require.Greater(t, kept, powerFacts/8)
+	require.Greater(t, kept, powerFacts/4)
 	require.Greater(t, renamed, 20, "segments were begun and deleted, and states folded")
 	t.Logf("%d events, %d syncs, %d changes of names, %d facts kept, %d stored", len(events), syncs, renamed, kept, stored)
 }
