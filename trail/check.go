@@ -3,6 +3,7 @@ package trail
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"strings"
 )
 
@@ -17,12 +18,20 @@ type Check struct {
 // checksShown is how many checks there are at most.
 const checksShown = 8
 
-// Checks returns what is to be looked at now because of what happened since From and is over, the most urgent first. What is an incident is none.
+// Checks returns what is to be looked at now because of what happened since From and is over, the most urgent first, then what keeps closed loops away. What is an
+// incident is none.
 func (o *Overview) Checks(incidents []Incident) []Check {
 	known := map[IncidentSubject]bool{}
 	for _, i := range incidents {
 		known[i.Subject] = true
 	}
+	out := o.findChecks(known)
+	out = append(out, o.preventClosed(known)...)
+	return out[:min(len(out), checksShown)]
+}
+
+// findChecks returns what is to be looked at now, and adds the VMs that were lost to those that are known.
+func (o *Overview) findChecks(known map[IncidentSubject]bool) []Check {
 	var out []Check
 	for _, g := range o.Lost {
 		if vm := ofVM(g.Namespace, g.VMI); !known[vm] {
@@ -31,19 +40,22 @@ func (o *Overview) Checks(incidents []Incident) []Check {
 		}
 	}
 	out = append(out, o.checkOverloads()...)
-	moved := map[IncidentSubject]bool{} // the newest of each VM decides
-	for _, m := range o.Recent {
-		vm := ofVM(m.Namespace, m.VMI)
-		if !moved[vm] && !known[vm] && m.Outcome == OutcomeFailed {
+	for vm, m := range o.newestMigrations() {
+		if !known[vm] && m.Outcome == OutcomeFailed {
 			out = append(out, Check{VM: vm, Text: fmt.Sprintf("stays on %s: its last migration failed at %s (%s), and nobody retries it.%s", cmp.Or(m.SourceNode, "its node"), formatClock(m.FinishedAt), m.whyShort(), cureText(m.FailureClass))})
 		}
-		moved[vm] = true
 	}
 	for _, d := range o.DrainsEnded {
 		if d.Outcome == DrainAbandoned && d.VMIsLeft > 0 {
 			out = append(out, Check{Node: d.Node, Text: fmt.Sprintf("was not emptied: its drain was abandoned at %s with %s left. Drain it again, or uncordon it.", formatClock(d.EndedAt), formatCount(d.VMIsLeft, "VM"))})
 		}
 	}
+	return out
+}
+
+// preventClosed returns what keeps the loops away that were closed since From, but for those of VMs that are known.
+func (o *Overview) preventClosed(known map[IncidentSubject]bool) []Check {
+	var out []Check
 	for _, l := range o.Closed {
 		if prevent := preventLoop(l); prevent != "" && l.ClosedBy != LoopBecameDualRetry && !known[ofVM(l.Namespace, l.VMI)] {
 			c := Check{Text: fmt.Sprintf("was in a loop (%s) until %s.", l.Name(), formatClock(l.ClosedAt)), Advice: prevent}
@@ -55,7 +67,21 @@ func (o *Overview) Checks(incidents []Incident) []Check {
 			out = append(out, c)
 		}
 	}
-	return out[:min(len(out), checksShown)]
+	return out
+}
+
+// newestMigrations yields the newest migration since From of each VM, the newest first.
+func (o *Overview) newestMigrations() iter.Seq2[IncidentSubject, Migration] {
+	return func(yield func(IncidentSubject, Migration) bool) {
+		seen := map[IncidentSubject]bool{}
+		for _, m := range o.Recent {
+			vm := ofVM(m.Namespace, m.VMI)
+			if !seen[vm] && !yield(vm, m) {
+				return
+			}
+			seen[vm] = true
+		}
+	}
 }
 
 // newCheck says what is left to do about a guest that was lost.

@@ -175,9 +175,7 @@ func (m *migration) newLostEnding(l *life) ending {
 	return e
 }
 
-// whyAllowed says why KubeVirt let an eviction pass (reference: kubevirt-signals §1.1).
-func (e ending) whyAllowed() string { return whyAllowed(e.strategy) }
-
+// whyAllowed says why KubeVirt let an eviction of a VM with an eviction strategy pass (reference: kubevirt-signals §1.1).
 func whyAllowed(strategy string) string {
 	switch strategy {
 	case "":
@@ -216,7 +214,7 @@ func (e ending) describeAction(pod string) string {
 		if e.detail != "" {
 			saying = fmt.Sprintf(", saying %q", e.detail)
 		}
-		return pod + " was evicted" + by + saying + "; KubeVirt let that pass, " + e.whyAllowed()
+		return pod + " was evicted" + by + saying + "; KubeVirt let that pass, " + whyAllowed(e.strategy)
 	case EndingTaint:
 		if by != "" {
 			by = ", set" + by + ","

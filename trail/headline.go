@@ -40,7 +40,7 @@ func (o *Overview) Headline(incidents []Incident, recorder *RecorderStatus) Head
 	case !certain:
 		h.Text = fmt.Sprintf("Not known whether something is open %s: the cluster is not fully recorded. In the last %s: %s.", when, span, past)
 	case past != "":
-		if len(o.Checks(nil)) == 0 {
+		if len(o.findChecks(map[IncidentSubject]bool{})) == 0 {
 			h.Severity = SeverityInfo
 		}
 		h.Text = fmt.Sprintf("Nothing is open %s, but in the last %s: %s.", when, span, past)
@@ -314,13 +314,12 @@ func (o *Overview) describePast() string {
 
 // haveMoved reports whether each of some VMs has moved since From after it had failed to.
 func (o *Overview) haveMoved(vms []string) bool {
-	newest := map[string]Outcome{}
-	for _, m := range o.Recent {
-		if vm := ofVM(m.Namespace, m.VMI).String(); newest[vm] == "" {
-			newest[vm] = m.Outcome
+	for vm, m := range o.newestMigrations() {
+		if m.Outcome != OutcomeSucceeded && slices.Contains(vms, vm.String()) {
+			return false
 		}
 	}
-	return !slices.ContainsFunc(vms, func(vm string) bool { return newest[vm] != OutcomeSucceeded })
+	return true
 }
 
 // describeSharedLoss says how, where and by whom the guests were lost, where that is the same of all; empty where it is not, or where none was lost.

@@ -26,6 +26,8 @@ func TestHeadlines(t *testing.T) {
 	}
 	retried := quiet()
 	retried.Moves = append(retried.Moves, trail.MoveCount{Outcome: trail.OutcomeFailed, Count: 1})
+	inverted := quiet()
+	inverted.Closed = []trail.Loop{{Kind: trail.LoopPriorityInversion, Namespace: "team", VMI: "db", ClosedBy: trail.LoopCancelled}}
 	alike := quiet()
 	for name, reason := range map[string]trail.FailureReason{"a": trail.CauseLibvirt, "b": trail.CauseLibvirt, "c": trail.CauseNoProgress} {
 		alike.Stuck = append(alike.Stuck, newStuck(name, "worker-1", reason, 23*time.Hour))
@@ -50,6 +52,8 @@ func TestHeadlines(t *testing.T) {
 		{"over", over, recording, trail.SeverityWarning, "Nothing is open now, but in the last 6 h: 1 loop closed (dual retry loop of team/db); 3 of 17 migrations failed (team/db), moved later; " +
 			"1 needless move (team/db); 1 move overloaded its target (worker-2)."},
 		{"failed once, and nothing is left to look at", retried, recording, trail.SeverityInfo, "Nothing is open now, but in the last 6 h: 1 of 15 migrations failed."},
+		{"a loop closed, and nothing is left but to prevent the next", inverted, recording, trail.SeverityInfo,
+			"Nothing is open now, but in the last 6 h: 1 loop closed (priority inversion of team/db)."},
 		{"several", alike, recording, trail.SeverityWarning, "3 VMs cannot leave their nodes. Cause in 2 of 3: data transfer, libvirt error. Oldest: team/a, 23 h 0 min."},
 		{"several, blind", alike, degraded, trail.SeverityWarning, "3 VMs cannot leave their nodes. Cause in 2 of 3: data transfer, libvirt error. Oldest: team/a, 23 h 0 min. " +
 			"There may be more: the cluster is not fully recorded."},

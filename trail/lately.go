@@ -288,7 +288,7 @@ func (o *Overview) describeAftermath(m Migration) []string {
 func (o *Overview) describeDrain(d Drain) Happening {
 	h := Happening{From: d.StartedAt, At: d.EndedAt, Count: 1, What: "Drain: " + d.Outcome.Label().Short, Tone: ToneGood, Who: FormatShortRequester(d.Requester, d.Impersonator, d.RequesterClass)}
 	h.Text = fmt.Sprintf("%d of %s left", d.VMIsTotal-d.VMIsLeft, formatCount(d.VMIsTotal, "VM"))
-	if lost := len(o.lostOf(d)); lost > 0 {
+	if lost := o.countLost(d); lost > 0 {
 		h.Tone, h.Text = ToneOdd, h.Text+fmt.Sprintf(", %d of them shut down or lost", lost)
 	}
 	h.Text += ", after " + Age(d.EndedAt.Sub(d.StartedAt))
@@ -299,15 +299,15 @@ func (o *Overview) describeDrain(d Drain) Happening {
 	return h
 }
 
-// lostOf returns the guests that were lost on the node of a drain while it went on.
-func (o *Overview) lostOf(d Drain) []LostGuest {
-	var out []LostGuest
+// countLost counts the guests that were lost on the node of a drain while it went on.
+func (o *Overview) countLost(d Drain) int {
+	n := 0
 	for _, g := range o.Lost {
 		if g.Node == d.Node && !g.ToAt.Before(d.StartedAt) && !g.ToAt.After(d.EndedAt) {
-			out = append(out, g)
+			n++
 		}
 	}
-	return out
+	return n
 }
 
 // isLost reports whether the guest of an evacuation that ended without a move was lost.

@@ -214,11 +214,11 @@ func (o Occasion) selectReadings(node string, points []LoadPoint) []Reading {
 // showsArrival reports whether a sample of a node says how loaded the target was soon after the guest had come, and while it was there.
 func (o Occasion) showsArrival(node string, p *LoadPoint) bool {
 	return o.Moment == MomentAfter && node == o.TargetNode && p.At.After(o.EndedAt) && p.At.Sub(o.EndedAt) <= arrivalShows &&
-		!showsDeparture(p.At, o.LeftAt) && !math.IsNaN(p.computeExcess())
+		!isLongGone(p.At, o.LeftAt) && !math.IsNaN(p.computeExcess())
 }
 
-// showsDeparture reports whether a sample of a node is from so long after a guest left it, zero where it has not, that it no longer speaks of it.
-func showsDeparture(at, leftAt time.Time) bool {
+// isLongGone reports whether a guest that left a node, zero where it has not, had left it so long before a time that a sample from then no longer shows it.
+func isLongGone(at, leftAt time.Time) bool {
 	return !leftAt.IsZero() && at.Sub(leftAt) > departureShows
 }
 

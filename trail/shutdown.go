@@ -54,7 +54,7 @@ func shutdownLoop(down []*life, opened, quiet time.Time, env *Env, now *moment) 
 	loop.setEvidence(proof)
 	last := down[len(down)-1]
 	loop.Summary = fmt.Sprintf("The descheduler shut %s down %s in %s: it evicted its pod, and KubeVirt let that pass, %s.",
-		name, formatRepetition(len(down)), formatSpan(last.endedAt.Sub(l.endedAt)), strings.TrimSuffix(last.ending.whyAllowed(), ": was its webhook away?"))
+		name, formatRepetition(len(down)), formatSpan(last.endedAt.Sub(l.endedAt)), strings.TrimSuffix(whyAllowed(last.ending.strategy), ": was its webhook away?"))
 	loop.Advice = loop.selectTense(adviceShutdown(l.namespace, l.vmi, last.ending.strategy, env.kubevirtSettingsAt(opened)), adviceOver(loop))
 	return loop
 }

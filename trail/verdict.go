@@ -206,7 +206,7 @@ func (m *migration) evaluateBenefit(start *sample, leftAt time.Time) {
 		}
 	}
 	after := func(d *LoadDetail) bool { return d.Moment == MomentAfter }
-	target := slices.DeleteFunc(m.selectSamples(m.TargetNode, after), func(s sample) bool { return showsDeparture(s.At, leftAt) })
+	target := slices.DeleteFunc(m.selectSamples(m.TargetNode, after), func(s sample) bool { return isLongGone(s.At, leftAt) })
 	peak := findWorstSample(slices.DeleteFunc(slices.Clone(target), func(s sample) bool { return s.At.Sub(m.bestEndTime()) > arrivalShows }))
 	if peak != nil && peak.computeExcess() > 0 {
 		before := m.targetBefore()

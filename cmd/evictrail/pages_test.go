@@ -165,15 +165,22 @@ func TestFrontPageLeadsSomewhere(t *testing.T) {
 			"Recorded since 2026-11-21 00:47:37 : what happened before is not known.", "Each bar: 1 min, from its start",
 		}, []string{"#incidents", "/loops/", "/vms/demo/nbr-2", "/nodes/worker-1", "/migrations?cluster=k-blocked-slot&ended-since=2026-11-21T00%3A"}},
 		{"b-dual-retry-loop-v1.8", []string{
-			"Warning: Nothing is open at the end of the recording, but in the last 1 h: 1 loop closed (dual retry loop of demo/vm-d); 5 of 13 migrations failed (demo/vm-d), moved later; 1 needless move (demo/vm-d)",
-			"No open loops. No stuck evacuations.", "To check, and to prevent", "worker-2 went over its threshold when VMs came (demo/vm-d)", "Loop closed: dual retry loop",
+			"Warning: Nothing is open at the end of the recording, but in the last 1 h: 1 loop closed (dual retry loop of demo/vm-d); " +
+				"5 of 13 migrations failed (demo/vm-d), moved later; 1 needless move (demo/vm-d)",
+			"No open loops. No stuck evacuations.", "To check, and to prevent",
+			"worker-2 went over its threshold when VMs came (demo/vm-d)", "Loop closed: dual retry loop",
 			"Moved without need, and overloaded its target", "Then: demo/vm-e left worker-2 16 s later",
 		}, []string{"/loops/", "/vms/demo/vm-d", "/nodes/worker-2"}},
 		{"c-node-drain", []string{
-			"Warning: Nothing is open at the end of the recording, but in the last 1 h: 2 VMs shut down or lost (demo/ifposs-1, demo/batch-1): evicted on worker-2, asked by kubernetes-admin (kubectl); 1 of 4 migrations failed (demo/web-3), moved later.",
-			"Drain: emptied – worker-2 kubernetes-admin (kubectl) 6 of 6 VMs left, 2 of them shut down or lost", "the VM was shut down, not moved, as its strategy is None; it started again on", "To prevent it Have KubeVirt move it when it is evicted",
+			"Warning: Nothing is open at the end of the recording, but in the last 1 h: " +
+				"2 VMs shut down or lost (demo/ifposs-1, demo/batch-1): evicted on worker-2, asked by kubernetes-admin (kubectl); " +
+				"1 of 4 migrations failed (demo/web-3), moved later.",
+			"Drain: emptied – worker-2 kubernetes-admin (kubectl) 6 of 6 VMs left, 2 of them shut down or lost",
+			"the VM was shut down, not moved, as its strategy is None; it started again on", "To prevent it Have KubeVirt move it when it is evicted",
 		}, []string{"/vms/demo/ifposs-1", "/nodes/worker-2"}},
-		{"d-external-strategy", []string{"Info: Nothing is open at the end of the recording, but in the last 1 h: 2 evacuations ended without a move (demo/ext-2, demo/ext-1).", "Evacuation without a move: cancelled", "its eviction strategy External leaves the move to its owner; cancelled by alice"}, []string{"/vms/demo/ext-2"}},
+		{"d-external-strategy", []string{"Info: Nothing is open at the end of the recording, but in the last 1 h: " +
+			"2 evacuations ended without a move (demo/ext-2, demo/ext-1).", "Evacuation without a move: cancelled",
+			"its eviction strategy External leaves the move to its owner; cancelled by alice"}, []string{"/vms/demo/ext-2"}},
 	} {
 		page := fetchPage(t, server, "/?cluster="+c.cluster)
 		for _, text := range c.says {
