@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,8 +43,10 @@ func storeLargeRows(t *testing.T, database string) {
 			Reason: "FailedMigration", Message: strings.Repeat("x", largeRow), LastAt: at,
 		})...)
 	}
-	_, err = s.Append(t.Context(), "old", facts)
-	require.NoError(t, err)
+	for batch := range slices.Chunk(facts, 200) { // 4 MB each: one of all would be idle in its transaction while it is encoded, which Postgres bears for 5 s
+		_, err = s.Append(t.Context(), "old", batch)
+		require.NoError(t, err)
+	}
 }
 
 // reader asks evictrail from an address of this machine, and counts for a caller of its own.
