@@ -42,7 +42,8 @@ const (
 		"the eviction strategy LiveMigrate has KubeVirt move it instead of shutting it down."
 	preventInversion = "Before a drain, cancel the descheduler's evacuations of the node: what a drain asks for first has a higher priority."
 	preventPostCopy  = "Post-copy loses the guest if the transfer breaks after the switch. To forbid it, take allowPostCopy out of the MigrationPolicy or the KubeVirt configuration that allows it."
-	preventBounce    = "No node takes this VM without being over its target: compare its size with the free room and the thresholds, or raise the cooldown"
+	preventBounce    = "No node takes this VM without being over its target: compare its size with the free room and the descheduler's thresholds, " +
+		"or raise the cooldown (migrationCooldown of the descheduler's plugin KubevirtMigrationAware)"
 )
 
 // cureText says in a sentence where to look for the cause of a class of failures; empty where that is not known.
@@ -70,9 +71,9 @@ func adviceDual(e *Evacuation, path LoopPath, s KubeVirtSettings) string {
 	case PathFreeSlot:
 		text += "\nUntil then stop the descheduler from evicting others (operator: spec.mode Predictive), or give nodes one slot (maxNoOfPodsToEvictPerNode: 1)."
 	case PathRequestForgotten:
-		text += "\nThe descheduler forgets requests after 10 to 20 minutes. To keep it off this VM:\n" + adviceOptOut(e.Namespace, e.VMI, s)
+		text += "\nThe descheduler forgets requests after 10 to 20 minutes. To keep it off this VM, without a restart:\n" + adviceOptOut(e.Namespace, e.VMI, s)
 	case PathGateOff:
-		text += "\n" + preventGateOff + " Until then it asks for this VM again; to keep it off:\n" + adviceOptOut(e.Namespace, e.VMI, s)
+		text += "\n" + preventGateOff + " Until then it asks for this VM again; to keep it off, without a restart:\n" + adviceOptOut(e.Namespace, e.VMI, s)
 	case PathUnclassified:
 	}
 	return text
@@ -106,14 +107,14 @@ func adviceAnnotation(namespace, vmi string, s KubeVirtSettings, suffix, value s
 // adviceBounce says how the descheduler is kept from moving a VM again and again.
 func adviceBounce(namespace, vmi string, s KubeVirtSettings) string {
 	return strings.Join([]string{
-		preventBounce + ". To leave it where it is:",
+		preventBounce + ". To leave it where it is, without a restart:",
 		adviceOptOut(namespace, vmi, s),
 	}, "\n")
 }
 
 // adviceShutdown says how a VM is kept from being shut down by the descheduler: what KubeVirt can move, it moves instead.
 func adviceShutdown(namespace, vmi, strategy string, s KubeVirtSettings) string {
-	return "To keep the descheduler off this VM:\n" + adviceOptOut(namespace, vmi, s) + "\nOtherwise:\n" + adviceMovable(namespace, vmi, strategy)
+	return "To keep the descheduler off this VM, without a restart:\n" + adviceOptOut(namespace, vmi, s) + "\nOtherwise:\n" + adviceMovable(namespace, vmi, strategy)
 }
 
 // adviceMovable says how KubeVirt comes to move a VM that is evicted, instead of letting it be shut down.

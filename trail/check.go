@@ -121,7 +121,7 @@ func (o *Overview) checkOverloads() []Check {
 		came[m.TargetNode] = append(came[m.TargetNode], vm)
 	}
 	for i, c := range out {
-		out[i].Text = fmt.Sprintf("went over its threshold when VMs came%s. The last time: %s. Look at its load now.", formatNames(came[c.Node]), c.Text)
+		out[i].Text = fmt.Sprintf("went over the descheduler's threshold when VMs came%s. The last time: %s. Look at its load now.", formatNames(came[c.Node]), c.Text)
 	}
 	return out
 }

@@ -40,9 +40,7 @@ func (o *Overview) Headline(incidents []Incident, recorder *RecorderStatus) Head
 	case !certain:
 		h.Text = fmt.Sprintf("Not known whether something is open %s: the cluster is not fully recorded. In the last %s: %s.", when, span, past)
 	case past != "":
-		if len(o.findChecks(map[IncidentSubject]bool{})) == 0 {
-			h.Severity = SeverityInfo
-		}
+		h.Severity = o.pastSeverity()
 		h.Text = fmt.Sprintf("Nothing is open %s, but in the last %s: %s.", when, span, past)
 	case when == "now":
 		h.Severity = SeverityNone
@@ -52,6 +50,14 @@ func (o *Overview) Headline(incidents []Incident, recorder *RecorderStatus) Head
 		h.Text = fmt.Sprintf("All clear %s: 0 loops, 0 stuck, %s in %s.", when, formatCount(o.countMoves(), "move"), span)
 	}
 	return h
+}
+
+// pastSeverity says how much what is over since From needs a person.
+func (o *Overview) pastSeverity() Severity {
+	if len(o.findChecks(map[IncidentSubject]bool{})) > 0 {
+		return SeverityWarning
+	}
+	return SeverityInfo
 }
 
 // Watched reports whether the recording had begun before the moment of an overview, and no gap was open then.
@@ -140,9 +146,9 @@ func describeIncidents(incidents []Incident, now time.Time) string {
 
 // describeAlone is a sentence about one incident.
 func (i Incident) describeAlone(now time.Time) string {
-	text := UpperFirst(i.Subject.String())
-	if i.Subject.Kind == IncidentOfVM {
-		text = i.Subject.String()
+	text := i.Subject.String()
+	if i.Subject.Kind == IncidentOfCluster {
+		text = UpperFirst(text)
 	}
 	text += " " + i.Trouble.String()
 	if i.Trouble == TroubleStuck && i.Node != "" {
@@ -360,7 +366,7 @@ type FleetLine struct {
 // NeedsAttention reports whether something is wrong with the cluster or its recorder.
 func (l FleetLine) NeedsAttention() bool { return l.Severity >= SeverityWarning }
 
-// NewFleetLine returns the line of a cluster; o is nil where nothing is open in it.
+// NewFleetLine returns the line of a cluster; o is nil where nothing in it needs reading.
 func NewFleetLine(c ClusterSummary, recorder *RecorderStatus, o *Overview) FleetLine {
 	line := FleetLine{ClusterSummary: c}
 	if o != nil {
@@ -375,6 +381,8 @@ func NewFleetLine(c ClusterSummary, recorder *RecorderStatus, o *Overview) Fleet
 			line.Severity, line.Text = worstSeverity(incidents), describeNewest(incidents, o.At)
 		} else if len(o.Drains) > 0 {
 			line.Severity, line.Text = SeverityInfo, o.Drains[0].Node+": "+o.Drains[0].Standing(o.At)+"."
+		} else if past := o.describePast(); past != "" {
+			line.Severity, line.Text = o.pastSeverity(), fmt.Sprintf("In the last %s: %s.", formatAbout(o.At.Sub(o.From)), past)
 		}
 	}
 	switch {

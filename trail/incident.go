@@ -406,9 +406,6 @@ func GroupIncidents(incidents []Incident) []IncidentGroup {
 	return groups
 }
 
-// LostEndings lists the endings of guests that nobody wanted.
-func LostEndings() []Ending { return append(PlatformEndings(), EndingFailed) }
-
 // FormatShortRequester names who asked in a few words: a known program by its name, another service account by namespace/name, a user by name.
 func FormatShortRequester(user, impersonator string, class RequesterClass) string {
 	name := ShortRequester(user, class)

@@ -241,9 +241,9 @@ var loopKindLabels = labels[LoopKind]{
 
 var loopPathLabels = labels[LoopPath]{
 	{PathAnnotationLost, "annotation lost", "KubeVirt takes the annotation eviction-in-progress off at each failure, so the descheduler sees a free slot."},
-	{PathFreeSlot, "another slot free", "The annotation stays, and the descheduler has another slot."},
-	{PathRequestForgotten, "request forgotten", "The descheduler forgets its request after 10 to 20 minutes."},
-	{PathGateOff, "evictions not counted", "The descheduler does not count evictions in the background: its feature gate is off."},
+	{PathFreeSlot, "descheduler has free slots", "The annotation stays, and the descheduler has another slot, so it evicts another VM."},
+	{PathRequestForgotten, "descheduler forgets requests", "The descheduler forgets its request after 10 to 20 minutes, and begins again."},
+	{PathGateOff, "requests taken for failures", "The descheduler does not count evictions in the background: its feature gate is off."},
 	{PathUnclassified, "unclassified", "The policy of the descheduler was not seen."},
 }
 

@@ -29,6 +29,7 @@ type Happening struct {
 	VMs      []IncidentSubject // the first ones, at most happeningVMs; none where it is about no VM
 	More     int               // VMs that are not among these
 	Nodes    []string          // where, or from where to where; at most two
+	Sources  int               // from how many nodes, where Nodes does not name them
 	Who      string            // who asked; empty where nobody asks for such
 	Text     string            // how it went
 	Then     []string          // what followed, each in a few words
@@ -174,6 +175,8 @@ func (h *Happening) fillMigrations(of []Migration, o *Overview) {
 	}
 	if len(sources) == 1 {
 		h.addNode(m.SourceNode)
+	} else {
+		h.Sources = len(sources)
 	}
 	if len(targets) == 1 && m.Outcome == OutcomeSucceeded {
 		h.addNode(m.TargetNode)

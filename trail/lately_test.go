@@ -85,7 +85,7 @@ func TestChecks(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"team/batch was lost on worker-6 at 2026-11-21 08:00:00Z (evicted, asked by bob (kubectl)): the VM was shut down, not moved, as the VM has no eviction strategy; it has not started again. Look at what runs in it.",
-		"worker-2 went over its threshold when VMs came (team/db). The last time: worker-2 was at 40 %, then at 55 %, over its threshold of 50 %. Look at its load now.",
+		"worker-2 went over the descheduler's threshold when VMs came (team/db). The last time: worker-2 was at 40 %, then at 55 %, over its threshold of 50 %. Look at its load now.",
 		"team/lone stays on worker-4: its last migration failed at 2026-11-21 09:00:00Z (data transfer, no progress), and nobody retries it. The data transfer fails: check the migration network, its bandwidth, and how fast the guest writes its memory; a MigrationPolicy may allow post-copy, which loses the guest if the transfer breaks after the switch.",
 		"worker-6 was not emptied: its drain was abandoned at 2026-11-21 08:00:00Z with 2 VMs left. Drain it again, or uncordon it.",
 	}, lines)

@@ -68,4 +68,5 @@ type ClusterSummary struct {
 	Closed     int       // that were closed in the last day before
 	Stuck      int       // evacuations that are open and have failed attempts
 	Drains     int       // that go on
+	Marred     bool      // a node is not ready, or in the last hour a guest was lost, an evacuation ended without a move, a migration failed, or one overloaded its target
 }

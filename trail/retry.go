@@ -279,8 +279,8 @@ func (n *node) priorityInversion(e *Evacuation, drains []Drain) []Loop {
 			l.Counts[countWaits] = int(begun.Sub(asked).Seconds())
 		}
 		l.Summary = fmt.Sprintf(l.selectTense(
-			"The drain of %s waits for %s: the descheduler had asked for it first, so its migration has the priority %s and all others go before it.",
-			"The drain of %s waited for %s: the descheduler had asked for it first, so its migration had the priority %s and all others went before it."),
+			"The drain of %s waits for %s: the descheduler had asked for it first, so its migration has the lowest priority (%s), and all others take the free migration slots before it.",
+			"The drain of %s waited for %s: the descheduler had asked for it first, so its migration had the lowest priority (%s), and all others took the free migration slots before it."),
 			n.name, e.formatVM(), low.Priority)
 		l.Advice = l.selectTense(adviceInversion(e, low, n.env.kubevirtSettingsAt(asked)), adviceOver(l))
 		return []Loop{l}

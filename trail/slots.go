@@ -142,7 +142,9 @@ func pinnedSummary(l Loop, holders string) string {
 	if l.Counts[countHeld] > 1 {
 		held = fmt.Sprintf(l.selectTense("Stuck evacuations (%s) occupy ", "Stuck evacuations (%s) occupied "), holders)
 	}
-	return held + allSlots(l.Counts[countSlots], node) + fmt.Sprintf(l.selectTense("; nothing else is evicted from %s.", "; nothing else was evicted from %s."), from)
+	return held + allSlots(l.Counts[countSlots], node) + fmt.Sprintf(l.selectTense(
+		"; the descheduler evicts nothing else from %s while it remembers this (10 to 20 minutes, or longer).",
+		"; the descheduler evicted nothing else from %s while it remembered this."), from)
 }
 
 // namesOf lists the VMs of evacuations.

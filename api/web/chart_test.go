@@ -113,3 +113,10 @@ func TestAdviceIsParted(t *testing.T) {
 		parseParagraphs("Cancel it:\n  kubectl a\n  kubectl b\n\nOr wait."))
 	require.Empty(t, parseParagraphs(""))
 }
+
+func TestProseIsParted(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []span{{Text: "Set it up: "}, {Text: "evictrail run", Code: true}, {Text: ", then "}, {Text: "docs/audit.md", Href: documents + "docs/audit.md"}, {Text: "."}},
+		splitProse("Set it up: `evictrail run`, then docs/audit.md."))
+	require.Empty(t, splitProse(""))
+}

@@ -289,13 +289,11 @@ func migrationsHref(cluster string, from, to time.Time, pairs ...string) string 
 func (v *visit) allClusters() error {
 	var b frontBody
 	clusters := slices.Clone(v.Clusters)
-	slices.SortStableFunc(clusters, func(a, b trail.ClusterSummary) int {
-		return b.Loops + b.Stuck + b.Drains - a.Loops - a.Stuck - a.Drains
-	})
+	slices.SortStableFunc(clusters, func(a, b trail.ClusterSummary) int { return weighCluster(b) - weighCluster(a) })
 	lines := make([]trail.FleetLine, len(clusters))
 	for i, c := range clusters {
 		var o *trail.Overview
-		if c.Loops+c.Stuck+c.Drains > 0 && i < fleetRead {
+		if weighCluster(c) > 0 && i < fleetRead {
 			read, err := v.reader.Overview(v.Context(), c.Name, time.Time{}, time.Hour, time.Hour)
 			if err != nil {
 				return err
@@ -316,6 +314,15 @@ func (v *visit) allClusters() error {
 	v.Title, v.Content = "Clusters", b
 	v.followLive("all", "")
 	return v.renderPage("front", http.StatusOK)
+}
+
+// weighCluster returns how much there is to read about a cluster; 0: nothing.
+func weighCluster(c trail.ClusterSummary) int {
+	n := 2 * (c.Loops + c.Stuck + c.Drains)
+	if c.Marred {
+		n++
+	}
+	return n
 }
 
 // listMissingSources says which sources are not there, and what is unknown without them.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +34,7 @@ var words = template.FuncMap{
 	"clip":     func(text string) string { return trail.ClipText(strings.TrimSpace(text), 300) },
 	"percent":  formatShare,
 	"over":     func(r *trail.Reading) bool { return *r.Value > *r.Threshold },
-	"code":     codeSpans,
+	"prose":    splitProse,
 	"count":    renderCount,
 
 	"lower":     strings.ToLower,
@@ -114,15 +116,34 @@ func renderTitled(l trail.Label) template.HTML {
 	return template.HTML(`<span title="` + template.HTMLEscapeString(title) + `">` + template.HTMLEscapeString(l.Short) + `</span>`) //nolint:gosec // both are escaped
 }
 
-// codeSpans splits a sentence at its backquotes: what stands between two of them is code.
-func codeSpans(sentence string) []block {
-	var out []block
+// span is a part of a sentence.
+type span struct {
+	Text string
+	Code bool
+	Href string // of a document; empty: it is none
+}
+
+// documents is where the documents of the repository can be read, and documentNames are their names in sentences.
+const documents = "https://github.com/evictrail/evictrail/blob/main/"
+
+var documentNames = regexp.MustCompile(`\bdocs/[\w/-]+\.md\b`)
+
+// splitProse splits a sentence at its backquotes: what stands between two of them is code. In the rest, names of documents are links.
+func splitProse(sentence string) []span {
+	var out []span
 	for i, text := range strings.Split(sentence, "`") {
-		if text != "" {
-			out = append(out, block{text, i%2 == 1})
+		if i%2 == 1 {
+			out = append(out, span{Text: text, Code: true})
+			continue
 		}
+		for at := documentNames.FindStringIndex(text); at != nil; at = documentNames.FindStringIndex(text) {
+			name := text[at[0]:at[1]]
+			out = append(out, span{Text: text[:at[0]]}, span{Text: name, Href: documents + name})
+			text = text[at[1]:]
+		}
+		out = append(out, span{Text: text})
 	}
-	return out
+	return slices.DeleteFunc(out, func(s span) bool { return s.Text == "" })
 }
 
 // renderCount renders a number. A zero that is not certain is a question mark.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -100,6 +101,10 @@ func TestPagesLeadToEvidence(t *testing.T) {
 	follow = func(from, link string, moved bool) {
 		u, err := url.Parse(link)
 		require.NoError(t, err)
+		if document, ours := strings.CutPrefix(link, "https://github.com/evictrail/evictrail/blob/main/"); ours {
+			require.FileExists(t, filepath.Join("../..", document), "linked from %s", from)
+			return
+		}
 		if strings.HasPrefix(u.Path, "/docs") || strings.HasPrefix(u.Path, "/api/") || u.Path == "" {
 			return // they have tests of their own
 		}
@@ -161,14 +166,14 @@ func TestFrontPageLeadsSomewhere(t *testing.T) {
 	}{
 		{"k-blocked-slot", []string{
 			"Critical: demo/nbr-2 cannot leave worker-1 (data transfer, libvirt error). For 22 min, 8 failed attempts, asked by descheduler.", "Incidents (1)",
-			"over its threshold of 35 %", "dual retry loop (request forgotten)", "What to do", "Migration failed, 8 times", "8 × data transfer, libvirt error",
+			"over its threshold of 35 %", "dual retry loop (descheduler forgets requests)", "What to do", "Migration failed, 8 times", "8 × data transfer, libvirt error",
 			"Recorded since 2026-11-21 00:47:37 : what happened before is not known.", "Each bar: 1 min, from its start",
 		}, []string{"#incidents", "/loops/", "/vms/demo/nbr-2", "/nodes/worker-1", "/migrations?cluster=k-blocked-slot&ended-since=2026-11-21T00%3A"}},
 		{"b-dual-retry-loop-v1.8", []string{
 			"Warning: Nothing is open at the end of the recording, but in the last 1 h: 1 loop closed (dual retry loop of demo/vm-d); " +
 				"5 of 13 migrations failed (demo/vm-d), moved later; 1 needless move (demo/vm-d)",
 			"No open loops. No stuck evacuations.", "To check, and to prevent",
-			"worker-2 went over its threshold when VMs came (demo/vm-d)", "Loop closed: dual retry loop",
+			"worker-2 went over the descheduler's threshold when VMs came (demo/vm-d)", "Loop closed: dual retry loop",
 			"Moved without need, and overloaded its target", "Then: demo/vm-e left worker-2 16 s later",
 		}, []string{"/loops/", "/vms/demo/vm-d", "/nodes/worker-2"}},
 		{"c-node-drain", []string{
@@ -208,7 +213,13 @@ func TestFrontPageLeadsSomewhere(t *testing.T) {
 		require.GreaterOrEqual(t, links, want, cluster)
 	}
 	fleet := fetchPage(t, server, "/")
-	require.Contains(t, fleet.text, "Clusters: 1 of 4 needs attention")
+	require.Contains(t, fleet.text, "Clusters: 3 of 4 need attention")
+	for _, over := range []string{
+		"c-node-drain Replayed 0 0 0 – 2026-11-21 00:36:58 In the last 1 h: 2 VMs shut down or lost (demo/ifposs-1, demo/batch-1): evicted on worker-2",
+		"In the last 1 h: 2 evacuations ended without a move (demo/ext-2, demo/ext-1).",
+	} {
+		require.Contains(t, fleet.text, over)
+	}
 	require.Regexp(t, "Worst k-blocked-slot Replayed 1 1 0 22 min", fleet.text, "the worst is the first")
 	long := fetchPage(t, server, "/?cluster=k-blocked-slot&span=31d")
 	require.Contains(t, long.text, "None in the last 31d, recorded since 2026-11-21 00:47:37")

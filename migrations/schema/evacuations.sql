@@ -62,3 +62,6 @@ CREATE INDEX evacuations_failing ON evictrail.evacuations (cluster, marked_at) I
 COMMENT ON INDEX evictrail.evacuations_failing IS 'From which nodes evacuations failed, and when: dashboards.';
 CREATE INDEX evacuations_by_node ON evictrail.evacuations (cluster, node, marked_at, open_until);
 COMMENT ON INDEX evictrail.evacuations_by_node IS 'The evacuations of a node, in the order of time, and since a time: view evacuations, derive the node.';
+CREATE INDEX evacuations_unmoved ON evictrail.evacuations (cluster, ended_at)
+    WHERE outcome IN ('cancelled', 'vmi_gone');
+COMMENT ON INDEX evictrail.evacuations_unmoved IS 'Evacuations that ended without a move of late: the pages of a fleet and of a cluster.';

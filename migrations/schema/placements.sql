@@ -45,3 +45,6 @@ COMMENT ON INDEX evictrail.placements_by_uid IS 'Search: a VM by the UID of its 
 CREATE INDEX placements_short ON evictrail.placements (cluster, to_at) INCLUDE (namespace, vmi, node)
     WHERE to_at - from_at < interval '6 hours' AND arrived_by NOT IN ('start', 'unknown') AND left_by NOT IN ('end', 'unknown');
 COMMENT ON INDEX evictrail.placements_short IS 'Guests that were soon moved on: dashboards, which of them came back.';
+CREATE INDEX placements_lost ON evictrail.placements (cluster, to_at)
+    WHERE ended_by IN ('evicted', 'taint_manager', 'preempted', 'node_pressure', 'pod_gc', 'post_copy', 'hand_over', 'failed');
+COMMENT ON INDEX evictrail.placements_lost IS 'Guests that were lost of late: the pages of a fleet and of a cluster.';

@@ -15,6 +15,9 @@ func init() {
 	neighboursBefore = func(trail.Thresholds) time.Duration { return 5 * time.Minute }
 }
 
+// IsLost is the condition by which lost guests are read.
+const IsLost = isLost
+
 // Read lets tests look at the transactions of readers.
 func (s *Reader) Read(ctx context.Context, run func(pgx.Tx) error) error {
 	return s.runReadOnly(ctx, "look", run)

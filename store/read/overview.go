@@ -11,6 +11,9 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
+// isLost holds for the column of how a guest ended where nobody wanted that (trail.PlatformEndings, and failed), word for word as index placements_lost has it.
+const isLost = `ended_by IN ('evicted', 'taint_manager', 'preempted', 'node_pressure', 'pod_gc', 'post_copy', 'hand_over', 'failed')`
+
 const summariesQuery = `
 SELECT
     c.cluster,
@@ -18,7 +21,40 @@ SELECT
     (SELECT count(*) FROM evictrail.loops AS l WHERE l.cluster = c.cluster AND l.closed_at IS NULL AND (@everyone OR ` + loopSeen + `)),
     (SELECT count(*) FROM evictrail.loops AS l WHERE l.cluster = c.cluster AND l.closed_at > c.alive_at - interval '1 day' AND l.closed_by <> 'refuted' AND (@everyone OR ` + loopSeen + `)),
     (SELECT count(*) FROM evictrail.evacuations AS e WHERE e.cluster = c.cluster AND e.ended_at IS NULL AND e.failed_attempts > 0 AND (@everyone OR namespace = ANY(@seen))),
-    (SELECT count(*) FROM evictrail.drains WHERE drains.cluster = c.cluster AND ended_at IS NULL AND (@everyone OR ` + drainSeen + `))
+    (SELECT count(*) FROM evictrail.drains WHERE drains.cluster = c.cluster AND ended_at IS NULL AND (@everyone OR ` + drainSeen + `)),
+    EXISTS (SELECT 1 FROM evictrail.outages AS node_outages WHERE node_outages.cluster = c.cluster AND ended_at IS NULL AND (@everyone OR ` + outageSeen + `))
+    OR EXISTS (
+      SELECT 1
+      FROM evictrail.placements AS p
+      WHERE p.cluster = c.cluster
+        AND p.to_at > c.alive_at - interval '1 hour'
+        AND p.` + isLost + `
+        AND (@everyone OR p.namespace = ANY(@seen))
+    )
+    OR EXISTS (
+      SELECT 1
+      FROM evictrail.evacuations AS e
+      WHERE e.cluster = c.cluster
+        AND e.ended_at > c.alive_at - interval '1 hour'
+        AND e.outcome IN ('cancelled', 'vmi_gone')
+        AND (@everyone OR e.namespace = ANY(@seen))
+    )
+    OR EXISTS (
+      SELECT 1
+      FROM evictrail.migrations AS m
+      WHERE m.cluster = c.cluster
+        AND m.finished_at > c.alive_at - interval '1 hour'
+        AND m.outcome = 'failed'
+        AND (@everyone OR m.namespace = ANY(@seen))
+    )
+    OR EXISTS (
+      SELECT 1
+      FROM evictrail.migrations AS m
+      WHERE m.cluster = c.cluster
+        AND m.finished_at > c.alive_at - interval '1 hour'
+        AND m.benefit = 'harmed'
+        AND (@everyone OR m.namespace = ANY(@seen))
+    )
 FROM evictrail.clusters AS c
 WHERE @cluster = '' OR c.cluster = @cluster
 ORDER BY c.cluster`
@@ -36,7 +72,7 @@ func (s *Reader) Summaries(ctx context.Context) ([]trail.ClusterSummary, error) 
 			return err
 		}
 		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c trail.ClusterSummary, err error) {
-			err = row.Scan(&c.Name, &c.LastSeenAt, &c.Loops, &c.Closed, &c.Stuck, &c.Drains)
+			err = row.Scan(&c.Name, &c.LastSeenAt, &c.Loops, &c.Closed, &c.Stuck, &c.Drains, &c.Marred)
 			if c.LastSeenAt.Unix() == 0 { // only its thresholds are known
 				c.LastSeenAt = time.Time{}
 			}
@@ -148,7 +184,6 @@ LIMIT 200`
 SELECT row_to_json(t)
 FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
-  AND marked_at > @from::timestamptz - interval '1 day'
   AND ended_at > @from
   AND ended_at <= @at
   AND outcome IN ('cancelled', 'vmi_gone')
@@ -165,7 +200,6 @@ WHERE cluster = @cluster
   AND (@everyone OR ` + drainSeen + `)
 ORDER BY ended_at DESC
 LIMIT 50`
-	// A row that ended since a time has changed since then: there is an index of that.
 	lostQuery = `
 SELECT row_to_json(t)
 FROM (
@@ -183,10 +217,9 @@ FROM (
     LIMIT 1
   ) AS n ON true
   WHERE p.cluster = @cluster
-    AND p.changed_at > @from
     AND p.to_at > @from
     AND p.to_at <= @at
-    AND p.ended_by = ANY(@endings)
+    AND p.` + isLost + `
     AND (@everyone OR p.namespace = ANY(@seen))
   ORDER BY p.to_at DESC, p.placement_id
   LIMIT 50
@@ -268,7 +301,7 @@ func (s *Reader) queueRecent(batch *pgx.Batch, o *trail.Overview) {
 	batch.Queue(recentQuery, since).Query(pg.CollectJSON(&o.Recent))
 	batch.Queue(unmovedQuery, since).Query(pg.CollectJSON(&o.Unmoved))
 	batch.Queue(drainsEndedQuery, since).Query(pg.CollectJSON(&o.DrainsEnded))
-	batch.Queue(lostQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From, "at": o.At, "endings": trail.LostEndings()})).Query(pg.CollectJSON(&o.Lost))
+	batch.Queue(lostQuery, since).Query(pg.CollectJSON(&o.Lost))
 	batch.Queue(outagesSinceQuery, since).Query(pg.CollectJSON(&o.Outages))
 	batch.Queue(recordedSinceQuery, pgx.StrictNamedArgs{"cluster": o.Cluster}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		return row.Scan(&o.RecordedSince)
