@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -62,14 +63,13 @@ docs/dashboards.md says what each panel shows.`,
 	return cmd
 }
 
-// dashboardChoice names the dashboards, each with its question.
-func dashboardChoice() []cobra.Completion {
-	var all []cobra.Completion
+// dashboardChoice names the dashboards, each with its question. They are built once, as the help has their names.
+var dashboardChoice = sync.OnceValue(func() (all []cobra.Completion) {
 	for _, d := range dashboards.All() {
 		all = append(all, cobra.CompletionWithDesc(d.UID, d.Title))
 	}
 	return all
-}
+})
 
 func completeDashboards(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return notGiven(dashboardChoice(), given)

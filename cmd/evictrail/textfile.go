@@ -26,7 +26,7 @@ func formatCompletions(width int, all []cobra.Completion) string {
 
 // notGiven offers those that were not given yet.
 func notGiven(all []cobra.Completion, given []string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	left := slices.DeleteFunc(all, func(c cobra.Completion) bool {
+	left := slices.DeleteFunc(slices.Clone(all), func(c cobra.Completion) bool {
 		name, _, _ := strings.Cut(c, "\t")
 		return slices.Contains(given, name)
 	})
