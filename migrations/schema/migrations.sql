@@ -90,7 +90,7 @@ COMMENT ON INDEX evictrail.migrations_by_source IS 'What left a node since a tim
 CREATE INDEX migrations_lost ON evictrail.migrations (cluster, created_at)
     WHERE failure_class IN ('post_copy', 'guest_lost');
 COMMENT ON INDEX evictrail.migrations_lost IS 'Guests that were lost in migration: dashboards.';
-CREATE INDEX migrations_by_end ON evictrail.migrations (cluster, finished_at) INCLUDE (trigger, outcome)
+CREATE INDEX migrations_by_end ON evictrail.migrations (cluster, finished_at) INCLUDE (namespace, trigger, outcome)
     WHERE finished_at IS NOT NULL;
 COMMENT ON INDEX evictrail.migrations_by_end IS 'The state of a cluster: what moved and failed in the last hours. The moves over time of the front page.';
 CREATE INDEX migrations_judged ON evictrail.migrations (cluster, finished_at) INCLUDE (namespace, source_node, benefit)
