@@ -28,7 +28,7 @@ const (
 	causeDrain       = "drain"
 	causeUser        = "user"
 	causeKubeVirt    = "KubeVirt update"
-	causeOther       = "other eviction"
+	causeOther       = "single eviction"
 	causeController  = "controller"
 	causeUnknown     = "unknown"
 )

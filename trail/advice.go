@@ -26,11 +26,19 @@ func adviceCancel(e *Evacuation, s KubeVirtSettings) string {
 // adviceStuck says how an evacuation that fails again and again is ended.
 func adviceStuck(e *Evacuation, s KubeVirtSettings) string {
 	return strings.Join(nonEmpty([]string{
-		"If " + e.formatVM() + " no longer has to leave " + e.Node + ", cancel the evacuation:",
-		adviceCancel(e, s),
+		adviceWithdraw(e, s),
 		"Otherwise fix the cause." + cureText(e.LastFailureClass) + " Each attempt:",
 		fmt.Sprintf("  evictrail migrations --vm %s", e.formatVM()),
 	}), "\n")
+}
+
+// adviceWithdraw says how an evacuation is ended that is needed no more. The descheduler would ask for it again: first it is kept off.
+func adviceWithdraw(e *Evacuation, s KubeVirtSettings) string {
+	lead := "If " + e.formatVM() + " no longer has to leave " + e.Node + ", "
+	if e.RequesterClass == RequesterDescheduler {
+		return lead + "keep the descheduler off it, without a restart:\n" + adviceOptOut(e.Namespace, e.VMI, s) + "\nThen cancel the evacuation:\n" + adviceCancel(e, s)
+	}
+	return lead + "cancel the evacuation:\n" + adviceCancel(e, s)
 }
 
 // What keeps a loop from coming about once more.
@@ -40,9 +48,10 @@ const (
 		"enable its feature gate EvictionsInBackground (--feature-gates=EvictionsInBackground=true)."
 	preventShutdown = "The annotation descheduler.alpha.kubernetes.io/prefer-no-eviction keeps the descheduler off a VM; " +
 		"the eviction strategy LiveMigrate has KubeVirt move it instead of shutting it down."
-	preventInversion = "Before a drain, cancel the descheduler's evacuations of the node: what a drain asks for first has a higher priority."
-	preventPostCopy  = "Post-copy loses the guest if the transfer breaks after the switch. To forbid it, take allowPostCopy out of the MigrationPolicy or the KubeVirt configuration that allows it."
-	preventBounce    = "No node takes this VM without being over its target: compare its size with the free room and the descheduler's thresholds, " +
+	preventInversion = "Cordon a node some minutes before its drain, and cancel the evacuations of the descheduler that are open there then (evictrail evacuations --node NODE --open): " +
+		"what the drain itself asks for has a higher priority."
+	preventPostCopy = "Post-copy loses the guest if the transfer breaks after the switch. To forbid it, take allowPostCopy out of the MigrationPolicy or the KubeVirt configuration that allows it."
+	preventBounce   = "Either nodes go over the descheduler's threshold when this VM comes, or another VM that comes pushes it out: compare their sizes with the free room and the thresholds, " +
 		"or raise the cooldown (migrationCooldown of the descheduler's plugin KubevirtMigrationAware)"
 )
 
@@ -54,7 +63,7 @@ func cureText(c FailureClass) string {
 	case FailureControlPlane:
 		return " The target pod dies or is refused: check virt-handler, quota and volumes."
 	case FailureDataPlane:
-		return " The data transfer fails: check the migration network, its bandwidth, and how fast the guest writes its memory; a MigrationPolicy may allow post-copy, which loses the guest if the transfer breaks after the switch."
+		return " The data transfer fails: read what virt-handler and virt-launcher log on both nodes, then check the migration network, its bandwidth, and how fast the guest writes its memory; a MigrationPolicy may allow post-copy, which loses the guest if the transfer breaks after the switch."
 	case FailurePostCopy, FailureGuestLost:
 		return " The guest was lost: find out why first."
 	case FailureAborted, FailureUnknown:
@@ -71,9 +80,9 @@ func adviceDual(e *Evacuation, path LoopPath, s KubeVirtSettings) string {
 	case PathFreeSlot:
 		text += "\nUntil then stop the descheduler from evicting others (operator: spec.mode Predictive), or give nodes one slot (maxNoOfPodsToEvictPerNode: 1)."
 	case PathRequestForgotten:
-		text += "\nThe descheduler forgets requests after 10 to 20 minutes. To keep it off this VM, without a restart:\n" + adviceOptOut(e.Namespace, e.VMI, s)
+		text += "\nThe descheduler forgets a request after 10 to 20 minutes, and then asks again, or evicts another VM."
 	case PathGateOff:
-		text += "\n" + preventGateOff + " Until then it asks for this VM again; to keep it off, without a restart:\n" + adviceOptOut(e.Namespace, e.VMI, s)
+		text += "\n" + preventGateOff + " Until then it asks for this VM again, or evicts others."
 	case PathUnclassified:
 	}
 	return text
@@ -115,6 +124,16 @@ func adviceBounce(namespace, vmi string, s KubeVirtSettings) string {
 // adviceShutdown says how a VM is kept from being shut down by the descheduler: what KubeVirt can move, it moves instead.
 func adviceShutdown(namespace, vmi, strategy string, s KubeVirtSettings) string {
 	return "To keep the descheduler off this VM, without a restart:\n" + adviceOptOut(namespace, vmi, s) + "\nOtherwise:\n" + adviceMovable(namespace, vmi, strategy)
+}
+
+// adviceOwner says how evictions of a VM are kept away that are left to its owner.
+func adviceOwner(e Evacuation, s KubeVirtSettings) string {
+	text := "If it has an owner that moves it (such as Cluster API's provider for KubeVirt), find out why that did not:\n" +
+		fmt.Sprintf("  kubectl get vmi -n %s %s -o jsonpath='{.metadata.ownerReferences}'", e.Namespace, e.VMI)
+	if e.RequesterClass == RequesterDescheduler {
+		text += "\nTo keep the descheduler off this VM, without a restart:\n" + adviceOptOut(e.Namespace, e.VMI, s)
+	}
+	return text + "\nIf it has none:\n" + adviceMovable(e.Namespace, e.VMI, strategyNone)
 }
 
 // adviceMovable says how KubeVirt comes to move a VM that is evicted, instead of letting it be shut down.

@@ -56,6 +56,8 @@ func (s *standing) summarizeStatus() string {
 		parts = append(parts, fmt.Sprintf("to leave it for %s", Age(s.Now.Sub(e.MarkedAt))))
 	} else if down, found := s.d.lastShutdown(); found && !down.backAt.IsZero() && s.Now.Sub(down.ToAt) <= lostLately {
 		parts = append(parts, fmt.Sprintf("restarted %s ago without its memory (%s)", Age(s.Now.Sub(down.backAt)), down.EndedBy.Label().Short))
+	} else if last := lastUnmoved(s.d, p.VMIUID); last != nil && s.Now.Sub(last.EndedAt) <= lostLately {
+		parts = append(parts, fmt.Sprintf("started again: its VMI before ended at %s, before it was moved", formatClock(last.EndedAt)))
 	}
 	for _, o := range s.findObstacles() {
 		text := o.Kind.Label().Short
@@ -75,6 +77,16 @@ func (s *standing) summarizeStatus() string {
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+// lastUnmoved returns the last evacuation that ended as its VMI did, before another one of the VM; nil where there is none.
+func lastUnmoved(d Derived, vmiUID string) *Evacuation {
+	for i := len(d.Evacuations) - 1; i >= 0; i-- {
+		if e := &d.Evacuations[i]; e.Outcome == OutcomeVMIGone && e.VMIUID != vmiUID {
+			return e
+		}
+	}
+	return nil
 }
 
 // summarizeEnd says where a guest ran that does not run, and how it ended.
@@ -117,7 +129,7 @@ func (p episode) summarizeRequester(d Derived) string {
 		}
 		return fmt.Sprintf("%s, marked at %s (%s)", capitalizeRequester(e.formatRequester()), formatClock(e.MarkedAt), how)
 	case m != nil:
-		who := cmp.Or(strings.TrimPrefix(m.byWhom(), " by "), "an unknown requester")
+		who := cmp.Or(strings.TrimPrefix(m.byWhom(), " by "), m.whoAsked(), "an unknown requester")
 		return fmt.Sprintf("%s, at %s (%s)", capitalizeRequester(who), formatClock(m.CreatedAt), strings.TrimPrefix(m.formatTrigger(), "for: "))
 	}
 	return ""
@@ -144,9 +156,17 @@ func (p episode) listAttempts(d Derived) []Migration {
 			tried = append(tried, m)
 		case p.migration != nil && m.UID == p.migration.UID:
 			tried = append(tried, m)
+		case p.migration != nil && m.isRetriedBy(p.migration):
+			tried = append(tried, m)
 		}
 	}
 	return tried
+}
+
+// isRetriedBy reports whether KubeVirt made a later migration for the same cause, as this one had failed.
+func (m *Migration) isRetriedBy(later *Migration) bool {
+	return m.Outcome == OutcomeFailed && later.EvacuationID == nil && later.Requester == "" && later.Trigger == m.Trigger && later.VMIUID == m.VMIUID &&
+		m.FinishedAt.Before(later.CreatedAt) && later.CreatedAt.Sub(m.FinishedAt) <= groupedWithin
 }
 
 // countAttempts counts migrations by how they ended, and says why the last of those failed that did; e is the evacuation that they belong to, nil where there is none.
@@ -176,6 +196,8 @@ func countAttempts(tried []Migration, e *Evacuation) string {
 		case m.Outcome == OutcomeAborted:
 			failed = m
 			count["aborted"]++
+		case m.FinishedAt.IsZero() && m.SchedulingAt.IsZero():
+			count["waiting"]++
 		case m.FinishedAt.IsZero():
 			count["under way"]++
 		default:
@@ -183,7 +205,7 @@ func countAttempts(tried []Migration, e *Evacuation) string {
 		}
 	}
 	var parts []string
-	for _, how := range []string{"failed", "aborted", "ended with the VMI", "ended unseen", "succeeded", "under way"} {
+	for _, how := range []string{"failed", "aborted", "ended with the VMI", "ended unseen", "succeeded", "waiting", "under way"} {
 		if n := count[how]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, how))
 		}

@@ -39,6 +39,15 @@ func (o *Overview) findChecks(known map[IncidentSubject]bool) []Check {
 			out = append(out, g.newCheck())
 		}
 	}
+	for _, e := range o.Unmoved {
+		if vm := ofVM(e.Namespace, e.VMI); e.Strategy == StrategyExternal && e.StartedOn != "" && !known[vm] {
+			known[vm] = true
+			out = append(out, Check{VM: vm, Advice: adviceOwner(e.Evacuation, o.KubeVirt), Text: fmt.Sprintf(
+				"was shut down on %s at %s, not moved: %s asked for that at %s, and its eviction strategy External leaves the move to its owner. "+
+					"Who deleted its VMI is not recorded; %s. Look at what runs in it.", e.Node, formatClock(e.EndedAt),
+				cmp.Or(FormatShortRequester(e.Requester, e.Impersonator, e.RequesterClass), "somebody"), formatClock(e.MarkedAt), describeStart(e.StartedOn, e.StartedAt.Sub(e.EndedAt)))})
+		}
+	}
 	out = append(out, o.checkOverloads()...)
 	for vm, m := range o.newestMigrations() {
 		if !known[vm] && m.Outcome == OutcomeFailed {
@@ -53,9 +62,18 @@ func (o *Overview) findChecks(known map[IncidentSubject]bool) []Check {
 	return out
 }
 
-// preventClosed returns what keeps the loops away that were closed since From, but for those of VMs that are known.
+// preventClosed returns what keeps away evictions by the descheduler that are left to an owner, and the loops that were closed since From, but for what is about VMs
+// that are known.
 func (o *Overview) preventClosed(known map[IncidentSubject]bool) []Check {
 	var out []Check
+	for _, e := range o.Unmoved {
+		if vm := ofVM(e.Namespace, e.VMI); e.Strategy == StrategyExternal && e.RequesterClass == RequesterDescheduler && !known[vm] {
+			known[vm] = true
+			out = append(out, Check{VM: vm, Advice: adviceOwner(e.Evacuation, o.KubeVirt), Text: fmt.Sprintf(
+				"has the eviction strategy External, so the eviction that the descheduler asked for at %s was left to its owner; it was withdrawn at %s.",
+				formatClock(e.MarkedAt), formatClock(e.EndedAt))})
+		}
+	}
 	for _, l := range o.Closed {
 		if prevent := preventLoop(l); prevent != "" && l.ClosedBy != LoopBecameDualRetry && !known[ofVM(l.Namespace, l.VMI)] {
 			c := Check{Text: fmt.Sprintf("was in a loop (%s) until %s.", l.Name(), formatClock(l.ClosedAt)), Advice: prevent}
@@ -91,14 +109,18 @@ func (g LostGuest) newCheck() Check {
 	if who := g.whoAsked(); who != "" {
 		by = ", asked by " + who
 	}
-	c.Text = fmt.Sprintf("was lost on %s at %s (%s%s): %s; %s. Look at what runs in it.", g.Node, formatClock(g.ToAt), g.EndedBy.Label(), by, g.describeLoss(), g.describeRestart())
+	where := "on"
+	if g.EndedBy == EndingPostCopy {
+		where = "while it moved from"
+	}
+	c.Text = fmt.Sprintf("was lost %s %s at %s (%s%s): %s; %s. Look at what runs in it.", where, g.Node, formatClock(g.ToAt), g.EndedBy.Label(), by, g.describeLoss(), g.describeRestart())
 	switch g.EndedBy {
 	case EndingEvicted:
 		c.Advice = adviceMovable(g.Namespace, g.VMI, g.Strategy)
 	case EndingPostCopy:
 		c.Advice = preventPostCopy
 	case EndingTaint, EndingPodGC:
-		if g.StartedOn != "" && g.StartedOn != g.Node {
+		if g.mayRunTwice() {
 			c.Text += fmt.Sprintf(" Make sure that %s is off, or was restarted since: else the VM may run twice.", g.Node)
 		}
 	case EndingPreempted, EndingNodePressure, EndingHandOver, EndingStopped, EndingDeleted, EndingFailed:
@@ -132,7 +154,7 @@ func preventLoop(l Loop) string {
 	case l.Path == PathAnnotationLost:
 		return preventLost
 	case l.Path == PathFreeSlot:
-		return "One slot per node (maxNoOfPodsToEvictPerNode: 1) keeps the descheduler from evicting others while one VM is stuck."
+		return "One slot per node (maxNoOfPodsToEvictPerNode: 1) keeps the descheduler from evicting others while one VM is stuck; in return that one blocks it on its node."
 	case l.Path == PathGateOff:
 		return preventGateOff
 	case l.Kind == LoopPingPong || l.Kind == LoopChurn:

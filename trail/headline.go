@@ -291,11 +291,14 @@ func (o *Overview) describePast() string {
 		text[len(text)-1] += ": " + how
 	}
 	for _, e := range o.Unmoved {
-		if !o.isLost(e) {
+		if !o.isLost(e.Evacuation) {
 			unmoved = append(unmoved, ofVM(e.Namespace, e.VMI).String())
 		}
 	}
 	text.addThings(unmoved, "evacuation ended without a move", "evacuations ended without a move")
+	if len(unmoved) > 0 && o.haveMoved(unmoved) {
+		text[len(text)-1] += ", moved later"
+	}
 	count := 0
 	for _, m := range o.Moves {
 		if m.Outcome == OutcomeFailed {
@@ -320,12 +323,11 @@ func (o *Overview) describePast() string {
 
 // haveMoved reports whether each of some VMs has moved since From after it had failed to.
 func (o *Overview) haveMoved(vms []string) bool {
+	moved := map[string]bool{}
 	for vm, m := range o.newestMigrations() {
-		if m.Outcome != OutcomeSucceeded && slices.Contains(vms, vm.String()) {
-			return false
-		}
+		moved[vm.String()] = m.Outcome == OutcomeSucceeded
 	}
-	return true
+	return !slices.ContainsFunc(vms, func(vm string) bool { return !moved[vm] })
 }
 
 // describeSharedLoss says how, where and by whom the guests were lost, where that is the same of all; empty where it is not, or where none was lost.

@@ -162,16 +162,57 @@ func (o *Overview) Incidents() []Incident {
 		}
 	}
 	for _, m := range slices.Backward(o.Recent) {
-		if i := list.all[ofVM(m.Namespace, m.VMI)]; i != nil && i.Attempts > 0 && m.NeedBecause != "" {
+		if i := list.all[ofVM(m.Namespace, m.VMI)]; i != nil && i.Attempts > 0 && m.Need != NeedUnknown {
 			i.Load = m.NeedBecause
 		}
 	}
+	for _, g := range o.Lost {
+		if i := list.all[IncidentSubject{Kind: IncidentOfNode, Name: g.Node}]; i != nil && i.Trouble == TroubleNode && g.mayRunTwice() {
+			i.addEffect("%s runs on %s, and may still run on %s", ofVM(g.Namespace, g.VMI), g.StartedOn, g.Node)
+			i.Advice = fmt.Sprintf("Switch %s off at once (fence it), or make sure that it is off: until then %s may run twice and damage its disks.\n%s", g.Node, ofVM(g.Namespace, g.VMI), i.Advice)
+		}
+	}
+	o.explainMoves(list)
 	for i := range slices.Backward(o.Acknowledged) { // the newest counts
 		if known := list.all[incidentSubject(o.Acknowledged[i].Subject())]; known != nil {
 			known.Acknowledged = &o.Acknowledged[i]
 		}
 	}
 	return list.sorted()
+}
+
+// explainMoves says why VMs are moved again and again, where the recent migrations show it, and when the last move was.
+func (o *Overview) explainMoves(list incidentList) {
+	for vm, m := range o.newestMigrations() {
+		i := list.all[vm]
+		if i == nil || i.Trouble != TroubleMoves || m.Outcome != OutcomeSucceeded {
+			continue
+		}
+		i.addEffect("the last time at %s", formatClock(m.FinishedAt))
+		if cause := o.findMover(vm); cause != "" {
+			i.Cause = cause
+		}
+	}
+}
+
+// findMover returns why a VM is moved again and again: its targets go over the threshold, or another VM that comes pushes it out; empty where the recent
+// migrations show neither.
+func (o *Overview) findMover(vm IncidentSubject) string {
+	pushed := ""
+	for _, m := range o.Recent {
+		if ofVM(m.Namespace, m.VMI) != vm {
+			continue
+		}
+		if m.Benefit == Harmed {
+			return "its targets go over the threshold"
+		}
+		for _, x := range o.Recent {
+			if x.Benefit == Harmed && x.TargetNode == m.SourceNode && m.CreatedAt.After(x.FinishedAt) && m.CreatedAt.Sub(x.FinishedAt) <= causesWithin {
+				pushed = "pushed out by " + ofVM(x.Namespace, x.VMI).String()
+			}
+		}
+	}
+	return pushed
 }
 
 // incidentSubject returns whom an incident is about that is about a VM or a node.
@@ -257,7 +298,7 @@ func (l *incidentList) addWaiting(e Evacuation) {
 	i := l.openIncident(ofVM(e.Namespace, e.VMI), trouble, severity, cause, e.Node, e.MarkedAt)
 	i.Requester = FormatShortRequester(e.Requester, e.Impersonator, e.RequesterClass)
 	i.Advice = strings.Join([]string{
-		"If " + e.formatVM() + " need not leave " + e.Node + " any more, cancel the evacuation:", adviceCancel(&e, l.kubevirt),
+		adviceWithdraw(&e, l.kubevirt),
 		"Otherwise find out what it waits for:", fmt.Sprintf("  evictrail why-not %s", e.formatVM()),
 	}, "\n")
 }
@@ -273,7 +314,7 @@ func (l *incidentList) addOutage(x Outage) {
 	i.Advice = adviceOutage(x.Node)
 	if x.blocksMigration() {
 		i.Severity = SeverityCritical
-		i.Effects = append(i.Effects, "no VM can leave "+x.Node)
+		i.Effects = append(i.Effects, "no VM can be live-migrated off "+x.Node)
 	}
 }
 

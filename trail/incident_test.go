@@ -2,6 +2,7 @@ package trail_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,4 +119,40 @@ func TestShortRequesters(t *testing.T) {
 	} {
 		require.Equal(t, c.want, trail.FormatShortRequester(c.user, c.as, c.class))
 	}
+}
+
+// TestMovesAreExplained names why VMs are moved again and again: one overloads each node that it comes to, and pushes the other out.
+func TestMovesAreExplained(t *testing.T) {
+	t.Parallel()
+	move := func(vm, from, to string, ago time.Duration) trail.Migration {
+		end := noon.Add(-ago)
+		return trail.Migration{Namespace: "team", VMI: vm, SourceNode: from, TargetNode: to, Outcome: trail.OutcomeSucceeded, CreatedAt: end.Add(-5 * time.Second), FinishedAt: end}
+	}
+	big := move("big", "n1", "n2", 5*time.Minute)
+	big.Benefit = trail.Harmed
+	o := &trail.Overview{At: noon, From: noon.Add(-time.Hour), Recent: []trail.Migration{move("small", "n2", "n1", 4*time.Minute), big}, Loops: []trail.Loop{
+		{Kind: trail.LoopPingPong, Namespace: "team", VMI: "big", OpenedAt: noon.Add(-3 * time.Minute), Counts: map[string]int{"returns": 2}},
+		{Kind: trail.LoopPingPong, Namespace: "team", VMI: "small", OpenedAt: noon.Add(-2 * time.Minute), Counts: map[string]int{"returns": 2}},
+	}}
+	incidents := o.Incidents()
+	require.Equal(t, "its targets go over the threshold", incidents[0].Cause)
+	require.Equal(t, "pushed out by team/big", incidents[1].Cause)
+	require.Equal(t, []string{"moved back twice", "the last time at " + noon.Add(-4*time.Minute).Format("2006-01-02 15:04:05Z")}, incidents[1].Effects)
+}
+
+// TestGuestThatMayRunTwice has the incident of a node that is silent say first that a VM was started elsewhere while its guest may still run there.
+func TestGuestThatMayRunTwice(t *testing.T) {
+	t.Parallel()
+	o := &trail.Overview{At: noon, From: noon.Add(-time.Hour), Outages: []trail.Outage{{Node: "n2", BeganAt: noon.Add(-6 * time.Minute)}}, Lost: []trail.LostGuest{
+		{Placement: trail.Placement{Namespace: "team", VMI: "web", Node: "n2", EndedBy: trail.EndingTaint, ToAt: noon.Add(-time.Minute)}, StartedOn: "n3", StartedAt: noon.Add(-time.Minute)},
+		{Placement: trail.Placement{Namespace: "team", VMI: "off", Node: "n2", EndedBy: trail.EndingTaint, ToAt: noon.Add(-time.Minute)}},
+	}}
+	incidents := o.Incidents()
+	require.Len(t, incidents, 1)
+	require.Contains(t, incidents[0].Effects, "team/web runs on n3, and may still run on n2")
+	require.True(t, strings.HasPrefix(incidents[0].Advice, "Switch n2 off at once (fence it), or make sure that it is off: until then team/web may run twice"), incidents[0].Advice)
+	require.NotContains(t, incidents[0].Advice, "team/off")
+	lately := o.Lately()
+	require.Contains(t, lately[0].Text, "its pod was deleted, not moved; it started again on n3, at once")
+	require.Equal(t, "Node became not ready", lately[len(lately)-1].What)
 }

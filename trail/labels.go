@@ -67,7 +67,7 @@ var triggerLabels = labels[Trigger]{
 	{TriggerDescheduler, "descheduler", "The descheduler evicted the VM."},
 	{TriggerDrain, "drain", "The VM was evicted from a cordoned node, which is being emptied."},
 	{TriggerDrainTaint, "drain taint", "The node got KubeVirt's drain taint."},
-	{TriggerEviction, "other eviction", "An eviction that is neither the descheduler's nor a drain's."},
+	{TriggerEviction, "single eviction", "An eviction that is neither the descheduler's nor a drain's."},
 	{TriggerWorkloadUpdate, "workload update", "KubeVirt moves VMs to run them in its new version."},
 	{TriggerHotplug, "hotplug", "KubeVirt moves the VM to change its CPU, memory or devices."},
 	{TriggerStorage, "storage migration", "The volumes of the VM go to other storage."},
@@ -299,7 +299,7 @@ var outageEndLabels = labels[OutageEnd]{
 var outlookLabels = labels[Outlook]{
 	{OutlookNever, "never as configured", "The evacuation cannot succeed as the VM, its disks and the nodes are configured."},
 	{OutlookNotUntil, "not until something changes", "The evacuation cannot succeed before something changes that need not change by itself."},
-	{OutlookTransient, "transient", "What is in the way of the evacuation passes by itself."},
+	{OutlookTransient, "may still succeed", "What is in the way of the evacuation may pass by itself."},
 }
 
 var obstacleLabels = labels[ObstacleKind]{

@@ -43,7 +43,7 @@ const happeningVMs = 5
 // groupedWithin is how far apart migrations of one sort may have ended that are one happening.
 const groupedWithin = 10 * time.Minute
 
-// Lately returns what happened in the cluster since From, the newest first.
+// Lately returns what happened in the cluster since From, the newest first, and which nodes are not ready since when.
 func (o *Overview) Lately() []Happening {
 	out := o.groupMigrations()
 	for _, l := range o.Closed {
@@ -62,17 +62,18 @@ func (o *Overview) Lately() []Happening {
 		out = append(out, g.newHappening())
 	}
 	for _, e := range o.Unmoved {
-		if !o.isLost(e) { // else that is a line of its own
+		if !o.isLost(e.Evacuation) { // else that is a line of its own
 			out = append(out, e.newHappening())
 		}
 	}
 	for _, x := range o.Outages {
-		if x.EndedBy != "" {
-			h := Happening{From: x.BeganAt, At: x.EndedAt, Count: 1, What: "Node was not ready", Tone: ToneBad}
-			h.Text = fmt.Sprintf("%s, for %s; then %s", x.Cause.Label(), Age(x.EndedAt.Sub(x.BeganAt)), x.EndedBy.Label())
-			h.addNode(x.Node)
-			out = append(out, h)
+		h := Happening{From: x.BeganAt, At: x.EndedAt, Count: 1, What: "Node was not ready", Tone: ToneBad}
+		h.Text = fmt.Sprintf("%s, for %s; then %s", x.Cause.Label(), Age(x.EndedAt.Sub(x.BeganAt)), x.EndedBy.Label())
+		if x.EndedBy == "" {
+			h.At, h.What, h.Text = x.BeganAt, "Node became not ready", fmt.Sprintf("%s, and still is", x.Cause.Label())
 		}
+		h.addNode(x.Node)
+		out = append(out, h)
 	}
 	for i := 1; i < len(o.Settings); i++ {
 		if what, text := describeSettingsChange(o.Settings[i-1], o.Settings[i]); text != "" {
@@ -201,7 +202,7 @@ func (h *Happening) fillMigrations(of []Migration, o *Overview) {
 	case OutcomeAborted:
 		h.What, h.Tone, h.Text = "Migration aborted", ToneOdd, trigger
 		if m.AbortedBy != "" {
-			h.Text += ", by " + FormatShortRequester(m.AbortedBy, m.AbortImpersonator, RequesterOther)
+			h.Text += "; aborted by " + FormatShortRequester(m.AbortedBy, m.AbortImpersonator, RequesterOther)
 		} else {
 			h.Text += ": " + describeCauses(of)
 		}
@@ -290,9 +291,12 @@ func (o *Overview) describeAftermath(m Migration) []string {
 
 func (o *Overview) describeDrain(d Drain) Happening {
 	h := Happening{From: d.StartedAt, At: d.EndedAt, Count: 1, What: "Drain: " + d.Outcome.Label().Short, Tone: ToneGood, Who: FormatShortRequester(d.Requester, d.Impersonator, d.RequesterClass)}
-	h.Text = fmt.Sprintf("%d of %s left", d.VMIsTotal-d.VMIsLeft, formatCount(d.VMIsTotal, "VM"))
+	h.Text = fmt.Sprintf("%d of %s gone", d.VMIsTotal-d.VMIsLeft, formatCount(d.VMIsTotal, "VM"))
 	if lost := o.countLost(d); lost > 0 {
 		h.Tone, h.Text = ToneOdd, h.Text+fmt.Sprintf(", %d of them shut down or lost", lost)
+	}
+	if moved := o.countMoved(d); moved > 0 {
+		h.Text += fmt.Sprintf(", %d moved", moved)
 	}
 	h.Text += ", after " + Age(d.EndedAt.Sub(d.StartedAt))
 	if d.VMIsLeft > 0 {
@@ -313,12 +317,23 @@ func (o *Overview) countLost(d Drain) int {
 	return n
 }
 
+// countMoved counts the VMs that migrations took off the node of a drain while it went on.
+func (o *Overview) countMoved(d Drain) int {
+	moved := map[IncidentSubject]bool{}
+	for _, m := range o.Recent {
+		if m.Outcome == OutcomeSucceeded && m.SourceNode == d.Node && !m.FinishedAt.Before(d.StartedAt) && !m.FinishedAt.After(d.EndedAt) {
+			moved[ofVM(m.Namespace, m.VMI)] = true
+		}
+	}
+	return len(moved)
+}
+
 // isLost reports whether the guest of an evacuation that ended without a move was lost.
 func (o *Overview) isLost(e Evacuation) bool {
 	return slices.ContainsFunc(o.Lost, func(g LostGuest) bool { return g.VMIUID == e.VMIUID && e.Outcome == OutcomeVMIGone })
 }
 
-func (e Evacuation) newHappening() Happening {
+func (e Unmoved) newHappening() Happening {
 	h := Happening{From: e.MarkedAt, At: e.EndedAt, Count: 1, What: "Evacuation without a move: " + e.Outcome.Label().Short, Tone: ToneOdd}
 	h.Who = FormatShortRequester(e.Requester, e.Impersonator, e.RequesterClass)
 	h.Text = "after " + Age(e.EndedAt.Sub(e.MarkedAt))
@@ -326,6 +341,9 @@ func (e Evacuation) newHappening() Happening {
 		h.Text += "; its eviction strategy External leaves the move to its owner"
 	} else {
 		h.Text += " and " + formatCount(e.Attempts, "attempt")
+	}
+	if e.StartedOn != "" {
+		h.Text += "; " + describeStart(e.StartedOn, e.StartedAt.Sub(e.EndedAt))
 	}
 	if e.CancelledBy != "" {
 		h.Text += "; cancelled by " + FormatShortRequester(e.CancelledBy, e.CancelImpersonator, RequesterOther)
@@ -354,8 +372,12 @@ func (g LostGuest) whoAsked() string {
 // describeLoss says what was done to the guest, and why KubeVirt did not move it.
 func (g LostGuest) describeLoss() string {
 	switch g.EndedBy {
-	case EndingFailed, EndingPostCopy, EndingHandOver:
+	case EndingPostCopy:
+		return "the transfer broke when the guest already ran on its target, and the memory of the VM is lost"
+	case EndingFailed, EndingHandOver:
 		return "the memory of the VM is lost"
+	case EndingTaint, EndingPodGC:
+		return "its pod was deleted, not moved"
 	case EndingEvicted:
 		return "the VM was shut down, not moved, " + whyAllowed(g.Strategy)
 	default:
@@ -367,7 +389,20 @@ func (g LostGuest) describeRestart() string {
 	if g.StartedAt.IsZero() {
 		return "it has not started again"
 	}
-	return fmt.Sprintf("it started again on %s, %s later", g.StartedOn, Age(g.StartedAt.Sub(g.ToAt)))
+	return describeStart(g.StartedOn, g.StartedAt.Sub(g.ToAt))
+}
+
+// describeStart says where a VM started again, and how long after its guest had ended.
+func describeStart(node string, after time.Duration) string {
+	if after < time.Second {
+		return fmt.Sprintf("it started again on %s, at once", node)
+	}
+	return fmt.Sprintf("it started again on %s, %s later", node, Age(after))
+}
+
+// mayRunTwice reports whether the VM started elsewhere although nothing showed that its first guest had stopped: only its pod was deleted.
+func (g LostGuest) mayRunTwice() bool {
+	return (g.EndedBy == EndingTaint || g.EndedBy == EndingPodGC) && g.StartedOn != "" && g.StartedOn != g.Node
 }
 
 // SelectSettingsUntil returns the settings that came into force up to a time.

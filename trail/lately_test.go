@@ -68,7 +68,7 @@ func TestLately(t *testing.T) {
 		"Moved: 20 VMs | up-0 up-1 up-2 up-3 up-4 +15 | worker-5 | KubeVirt | workload update, took 10 s | ",
 		"Settings changed |  +0 |  |  | descheduler limit per node: 5 -> 1 | ",
 		"Migration failed | lone +0 | worker-4 | alice (kubectl) | user: data transfer, no progress | ",
-		"Drain: abandoned |  +0 | worker-6 | bob (kubectl) | 4 of 6 VMs left, 1 of them shut down or lost, after 1 h 0 min | ",
+		"Drain: abandoned |  +0 | worker-6 | bob (kubectl) | 4 of 6 VMs gone, 1 of them shut down or lost, after 1 h 0 min | ",
 		"Guest lost: evicted | batch +0 | worker-6 | bob (kubectl) | the VM was shut down, not moved, as the VM has no eviction strategy; it has not started again | ",
 		"KubeVirt upgraded |  +0 |  |  | KubeVirt version: v1.7.0 -> v1.8.0 | ",
 	}, lines)
@@ -86,9 +86,38 @@ func TestChecks(t *testing.T) {
 	require.Equal(t, []string{
 		"team/batch was lost on worker-6 at 2026-11-21 08:00:00Z (evicted, asked by bob (kubectl)): the VM was shut down, not moved, as the VM has no eviction strategy; it has not started again. Look at what runs in it.",
 		"worker-2 went over the descheduler's threshold when VMs came (team/db). The last time: worker-2 was at 40 %, then at 55 %, over its threshold of 50 %. Look at its load now.",
-		"team/lone stays on worker-4: its last migration failed at 2026-11-21 09:00:00Z (data transfer, no progress), and nobody retries it. The data transfer fails: check the migration network, its bandwidth, and how fast the guest writes its memory; a MigrationPolicy may allow post-copy, which loses the guest if the transfer breaks after the switch.",
+		"team/lone stays on worker-4: its last migration failed at 2026-11-21 09:00:00Z (data transfer, no progress), and nobody retries it. The data transfer fails: read what virt-handler and virt-launcher log on both nodes, then check the migration network, its bandwidth, and how fast the guest writes its memory; a MigrationPolicy may allow post-copy, which loses the guest if the transfer breaks after the switch.",
 		"worker-6 was not emptied: its drain was abandoned at 2026-11-21 08:00:00Z with 2 VMs left. Drain it again, or uncordon it.",
 	}, lines)
 	o.Stuck = []trail.Evacuation{newStuck("lone", "worker-4", trail.CauseNoProgress, time.Hour)}
 	require.Len(t, o.Checks(o.Incidents()), 3)
+}
+
+// TestEvictionsLeftToAnOwner tells a VM whose VMI was deleted before anybody moved it, and that was started again, from one whose evacuation was withdrawn: the first has
+// to be looked at.
+func TestEvictionsLeftToAnOwner(t *testing.T) {
+	t.Parallel()
+	left := func(vm string, outcome trail.Outcome) trail.Unmoved {
+		return trail.Unmoved{Evacuation: trail.Evacuation{
+			Namespace: "team", VMI: vm, Node: "n1", Strategy: trail.StrategyExternal, RequesterClass: trail.RequesterDescheduler, MarkedAt: noon.Add(-3 * time.Minute),
+			EndedAt: noon.Add(-2 * time.Minute), Outcome: outcome,
+		}}
+	}
+	withdrawn, deleted := left("withdrawn", trail.OutcomeCancelled), left("deleted", trail.OutcomeVMIGone)
+	deleted.StartedAt, deleted.StartedOn = deleted.EndedAt, "n3"
+	o := &trail.Overview{At: noon, From: noon.Add(-time.Hour), Unmoved: []trail.Unmoved{withdrawn}}
+	recording := &trail.RecorderStatus{State: trail.RecorderRecording}
+	require.Equal(t, trail.SeverityInfo, o.Headline(nil, recording).Severity)
+	o.Unmoved = append(o.Unmoved, deleted)
+	require.Equal(t, trail.SeverityWarning, o.Headline(nil, recording).Severity)
+	checks := o.Checks(nil)
+	require.Len(t, checks, 2)
+	require.Equal(t, "team/deleted", checks[0].VM.String())
+	require.Contains(t, checks[0].Text, "was shut down on n1 at 2026-11-21 11:58:00Z, not moved: descheduler asked for that")
+	require.Contains(t, checks[0].Text, "Who deleted its VMI is not recorded; it started again on n3, at once.")
+	require.Contains(t, checks[1].Text, "was left to its owner; it was withdrawn")
+	for _, c := range checks {
+		require.Contains(t, c.Advice, "ownerReferences")
+		require.Contains(t, c.Advice, "prefer-no-eviction")
+	}
 }

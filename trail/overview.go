@@ -22,7 +22,7 @@ type Overview struct {
 
 	Waiting       []Evacuation      // that are open, older than WaitingAfter and without any attempt, the oldest first
 	Recent        []Migration       // that ended since From, the newest first
-	Unmoved       []Evacuation      // that ended since From without a move, the newest first
+	Unmoved       []Unmoved         // evacuations that ended since From without a move, the newest first
 	DrainsEnded   []Drain           // that ended since From, the newest first
 	Lost          []LostGuest       // since From, the newest first
 	Outages       []Outage          // that go on, or ended since From, the newest first
@@ -39,6 +39,13 @@ const WaitingAfter = 2 * time.Minute
 type LostGuest struct {
 	Placement
 	StartedAt time.Time `json:"started_at,omitzero"`  // when a guest of the VM ran again; zero where none did
+	StartedOn string    `json:"started_on,omitempty"` // on which node; empty where none did
+}
+
+// Unmoved is an evacuation that ended without a move.
+type Unmoved struct {
+	Evacuation
+	StartedAt time.Time `json:"started_at,omitzero"`  // when a guest of the VM ran again after its VMI had ended; zero where none did
 	StartedOn string    `json:"started_on,omitempty"` // on which node; empty where none did
 }
 

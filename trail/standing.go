@@ -254,6 +254,9 @@ func (s *standing) findUnmarkedObstacles(p *Placement) []Obstacle {
 		add(ObstacleGivenUp, string(m.FailureClass), time.Time{}, "%s%s %s at %s (%s), and nobody tries again: it was made by %s, KubeVirt repeats only its own",
 			m.formatLabel(), m.byWhom(), formatOutcome(m.Outcome), formatClock(m.FinishedAt), m.whyFailed(), m.formatMakerKind())
 	}
+	if p.Strategy == StrategyExternal {
+		add(ObstacleExternal, "", time.Time{}, "no eviction is pending; its eviction strategy External leaves it to its owner to move it, KubeVirt does not")
+	}
 	if !p.isEvictable() {
 		add(ObstacleStrategy, "", time.Time{}, "its eviction strategy %s does not ask to be moved: an eviction shuts it down", strategyText(p.Strategy))
 	}
@@ -402,7 +405,7 @@ func (c *Cluster) stalledAttempt(evacuation FactID) *Migration {
 func (s *standing) describeUnobstructed() string {
 	text := "free to move; no eviction is pending"
 	if s.env.deschedulerKnown() {
-		text += ". The descheduler may pick it if its node goes over its target"
+		text += ". The descheduler may pick it if its node goes over the threshold"
 	}
 	return text
 }

@@ -410,7 +410,7 @@ func annotationSentence(f Fact) string {
 	case f.Kind == KindAnnotationCleared:
 		return "The annotation eviction-in-progress was taken off the pod: the descheduler now believes that nothing is under way."
 	}
-	return "The pod got the annotation eviction-in-progress: the descheduler counts it as under way."
+	return "The pod got the annotation eviction-in-progress: a descheduler that heeds it counts the eviction as under way."
 }
 
 func blocksSentence(f Fact) string {

@@ -88,7 +88,7 @@ func (s sample) renderCitation() string {
 	if s.Sample != SampleNext {
 		return s.String()
 	}
-	return fmt.Sprintf("the descheduler saw %s at %s, %s its threshold of %s, as its metrics showed when they were read next, at %s",
+	return fmt.Sprintf("the descheduler saw %s at %s, %s its threshold of %s (its own metrics, read afterwards, at %s)",
 		s.Node, formatPercent(*s.Value), s.formatSide(), formatPercent(*s.Threshold), formatClock(s.At))
 }
 

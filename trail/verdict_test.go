@@ -52,7 +52,7 @@ func TestVerdict(t *testing.T) {
 		{name: "needed", loads: []*LoadDetail{attempt(0.6)}, need: Needed, benefit: BenefitUnknown, because: "n1 was at 60 % at 2026-11-21 11:59:59Z, over its threshold of 50 %"},
 		{name: "at the threshold", loads: []*LoadDetail{attempt(0.5)}, need: NotNeeded, benefit: BenefitUnknown, because: "n1 was at 50 % at 2026-11-21 11:59:59Z, under its threshold of 50 %"},
 		{name: "needed, as is seen next", loads: []*LoadDetail{attempt(0.4), load(MomentRequest, 0, r("n1", SampleNext, time.Minute, 0.6))}, need: Needed, benefit: BenefitUnknown,
-			because: "the descheduler saw n1 at 60 %, over its threshold of 50 %, as its metrics showed when they were read next, at 2026-11-21 12:01:00Z"},
+			because: "the descheduler saw n1 at 60 %, over its threshold of 50 % (its own metrics, read afterwards, at 2026-11-21 12:01:00Z)"},
 		{name: "what was known before the request is cited, not what was seen later", loads: []*LoadDetail{
 			load(MomentRequest, 0, r("n1", SampleBefore, -3*time.Minute, 0.6), r("n1", SampleNext, -100*time.Second, 0.9)),
 			load(MomentAttempt, 0, r("n1", SampleBefore, -time.Second, 0.7), r("n1", SampleNext, 20*time.Second, 0.8)),

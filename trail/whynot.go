@@ -186,6 +186,6 @@ func formatOnNode(node string) string {
 
 // Standing says how far a drain is, as a sentence without its stop.
 func (d Drain) Standing(now time.Time) string {
-	return fmt.Sprintf("being drained by %s for %s (since %s), %d of %s left", formatRequester(d.Requester, d.Impersonator, d.RequesterClass),
+	return fmt.Sprintf("being drained by %s for %s (since %s), %d of %s still on it", formatRequester(d.Requester, d.Impersonator, d.RequesterClass),
 		Age(now.Sub(d.StartedAt)), formatClock(d.StartedAt), d.VMIsLeft, formatCount(d.VMIsTotal, "VM"))
 }

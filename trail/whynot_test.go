@@ -187,7 +187,7 @@ func TestWhyNotNode(t *testing.T) {
 		h.failMigration(3*time.Minute, vm)
 	}
 	a := h.deriveAt(10 * time.Minute).WhyNotNode("n1")
-	require.Equal(t, "n1: Being drained by alice (kubectl) for 9 min 0 s (since 2026-11-21 00:01:00Z), 4 of 4 VMs left. "+
+	require.Equal(t, "n1: Being drained by alice (kubectl) for 9 min 0 s (since 2026-11-21 00:01:00Z), 4 of 4 VMs still on it. "+
 		"4 VMs: 2 failing, 2 free to move.", a.Paragraph)
 	var kinds []trail.ObstacleKind
 	for _, o := range a.Obstacles {

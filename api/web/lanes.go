@@ -250,7 +250,7 @@ func (d draft) loopLanes(loops []trail.Loop) (lanes []lane, bands []mark) {
 // keys explain all that is drawn: colours say who, patterns and signs how it ended.
 var keys = []key{
 	{"descheduler", "by the descheduler"}, {"drain", "by a drain or another caller"}, {"user", "by a person"}, {"kubevirt", "by KubeVirt itself"},
-	{"other", "by another eviction"}, {"unknown", "unknown requester"},
+	{"other", "by a single eviction"}, {"unknown", "unknown requester"},
 	{"by good", "✓ succeeded"}, {"by bad", "✗ failed or failing"}, {"by blocked", "– aborted"}, {"by running", "… under way"}, {"vain", "request refused, or without effect"},
 	{"waits", "waits"}, {"prepares", "gets a target"}, {"moves", "moves"},
 	{"backoff", "KubeVirt's backoff"}, {"cooling", "the descheduler's cooldown"},

@@ -59,7 +59,7 @@ var lists = []list{
 	{
 		path: "/drains", title: "Drains", view: trail.ViewDrains,
 		columns: []column{
-			{"Node", showNode}, {"State", showEnd("outcome")}, {"Started", showTime("started_at")}, {"For", showSpan("started_at", "ended_at")}, {"Asked by", showRequester}, {"VMs left", showLeft},
+			{"Node", showNode}, {"State", showEnd("outcome")}, {"Started", showTime("started_at")}, {"For", showSpan("started_at", "ended_at")}, {"Asked by", showRequester}, {"VMs still on it", showLeft},
 		},
 	},
 	{

@@ -196,13 +196,13 @@ func nodeChart(d draft, node string, rows trail.Derived) chart {
 
 // drainLane draws drains, with how many guests were left from each departure on.
 func (d draft) drainLane(drains []trail.Drain) lane {
-	l := lane{Name: "drain", Note: "VMs left"}
+	l := lane{Name: "drain", Note: "VMs still on it"}
 	for _, x := range drains {
 		until := x.EndedAt
 		if until.IsZero() {
 			until = d.Now
 		}
-		title := fmt.Sprintf("Drained from %s by %s: %d of %d VMs left", formatTime(x.StartedAt), cmp.Or(x.Requester, x.RequesterClass.Label().Short), x.VMIsLeft, x.VMIsTotal)
+		title := fmt.Sprintf("Drained from %s by %s: %d of %d VMs still on it", formatTime(x.StartedAt), cmp.Or(x.Requester, x.RequesterClass.Label().Short), x.VMIsLeft, x.VMIsTotal)
 		if x.Outcome != "" {
 			title += fmt.Sprintf(", %s at %s", x.Outcome.Label(), formatTime(x.EndedAt))
 		}

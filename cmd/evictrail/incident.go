@@ -179,7 +179,7 @@ func joinIncidents(loops []inClusterOf[trail.Loop], evacuations []inClusterOf[tr
 		})
 	}
 	for _, d := range drains {
-		text := fmt.Sprintf("%d of %d VMs left", d.row.VMIsLeft, d.row.VMIsTotal)
+		text := fmt.Sprintf("%d of %d VMs still on it", d.row.VMIsLeft, d.row.VMIsTotal)
 		if d.row.Requester != "" {
 			text += ", requested by " + trail.ShortRequester(d.row.Requester, d.row.RequesterClass)
 		}

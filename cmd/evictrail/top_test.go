@@ -40,7 +40,7 @@ func TestIncidents(t *testing.T) {
 	require.Equal(t, `CLUSTER  PROBLEM           VM         NODE      AGE    FAILED  NEXT          SUMMARY
 prod     dual retry loop   shop/db-1  worker-1  10m0s  8       in 4m0s       Two controllers work against each other.
 test     stuck evacuation  ci/runner  worker-7  1h0m   2       overdue 1m0s  Last failure: data transfer.
-prod     drain             -          worker-2  2d 2h  -       -             1 of 5 VMs left, requested by team-a/descheduler.
+prod     drain             -          worker-2  2d 2h  -       -             1 of 5 VMs still on it, requested by team-a/descheduler.
 `, text)
 	require.Equal(t, "3 problems in 2 of 3 clusters: prod 2, test 1", found.describeSum())
 	sortIncidents(found.all, sortAge)

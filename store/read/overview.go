@@ -182,14 +182,28 @@ ORDER BY finished_at DESC, migration_uid
 LIMIT 200`
 	unmovedQuery = `
 SELECT row_to_json(t)
-FROM evictrail.evacuations AS t
-WHERE cluster = @cluster
-  AND ended_at > @from
-  AND ended_at <= @at
-  AND outcome IN ('cancelled', 'vmi_gone')
-  AND (@everyone OR namespace = ANY(@seen))
-ORDER BY ended_at DESC, evacuation_id
-LIMIT 50`
+FROM (
+  SELECT e.*, n.started_at, n.started_on
+  FROM evictrail.evacuations AS e
+  LEFT JOIN LATERAL (
+    SELECT from_at AS started_at, node AS started_on
+    FROM evictrail.placements AS n
+    WHERE n.cluster = e.cluster
+      AND n.subject = e.subject
+      AND n.vmi_uid <> e.vmi_uid
+      AND n.from_at >= date_trunc('second', e.ended_at)
+      AND n.from_at <= @at
+    ORDER BY n.from_at
+    LIMIT 1
+  ) AS n ON e.outcome = 'vmi_gone'
+  WHERE e.cluster = @cluster
+    AND e.ended_at > @from
+    AND e.ended_at <= @at
+    AND e.outcome IN ('cancelled', 'vmi_gone')
+    AND (@everyone OR e.namespace = ANY(@seen))
+  ORDER BY e.ended_at DESC, e.evacuation_id
+  LIMIT 50
+) AS t`
 	drainsEndedQuery = `
 SELECT row_to_json(drains)
 FROM evictrail.drains
