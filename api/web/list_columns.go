@@ -211,15 +211,18 @@ func showLabels(columns ...string) func(listRow) cell {
 	}
 }
 
-// showRequester shows who asked, and what sort of program that is.
+// showRequester shows who asked in a few words, with the whole name as a title, and what sort of program that is.
 func showRequester(r listRow) cell {
 	class := newLabelPart(r.label("requester_class"))
 	who := r.text("requester")
 	if who == "" {
 		return cell{Parts: []part{class}}
 	}
-	class.Small = true
-	return cell{Class: "long", Parts: []part{{Text: who, Title: who}, class}}
+	c := cell{Class: "long", Parts: []part{{Text: trail.FormatShortRequester(who, r.text("impersonator"), trail.RequesterClass(r.text("requester_class"))), Title: who}}}
+	if class.Small = true; !strings.Contains(c.Parts[0].Text, class.Text) {
+		c.Parts = append(c.Parts, class)
+	}
+	return c
 }
 
 func showLoop(r listRow) cell {
