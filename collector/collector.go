@@ -78,6 +78,9 @@ type Observation func(tracker.Seen) tracker.Observation
 // queued bounds the notices that wait for the owner goroutine: with what the writer holds this is the memory that a standing Sink can cost.
 const queued = 256
 
+// manyObjects is from how many objects on the first lists take so much memory that it is worth a collection to give it back.
+const manyObjects = 1000
+
 // maxRejected bounds the objects whose rejection is logged: more are counted only.
 const maxRejected = 1000
 
@@ -94,14 +97,15 @@ type Collector struct {
 	paced   atomic.Int32  // how many are held back
 	out     *writer
 
-	rejected  map[string]bool      // the owner's: objects whose rejection was logged
-	problem   string               // the owner's: the last problem of the descheduler's policy, which was logged
-	lastAt    map[string]time.Time // the owner's: last notice of each resource
-	complete  bool                 // the owner's: every first list was taken
-	started   time.Time            // when this was made
-	gaps      openGaps             // the owner's
-	semantics semantics            // the owner's
-	wasAway   bool                 // time has passed since evictrail watched: a gap, recorded once complete
+	listedFirst int                  // the owner's: objects that the first lists showed
+	rejected    map[string]bool      // the owner's: objects whose rejection was logged
+	problem     string               // the owner's: the last problem of the descheduler's policy, which was logged
+	lastAt      map[string]time.Time // the owner's: last notice of each resource
+	complete    bool                 // the owner's: every first list was taken
+	started     time.Time            // when this was made
+	gaps        openGaps             // the owner's
+	semantics   semantics            // the owner's
+	wasAway     bool                 // time has passed since evictrail watched: a gap, recorded once complete
 
 	refusedLogged atomic.Bool // that audit events were refused
 
@@ -380,7 +384,9 @@ func (c *Collector) recordSelfGap(ctx context.Context, now time.Time) {
 	c.complete = true
 	defer c.out.requestHeartbeat()              // a replica that starts now knows by that that this one watches
 	defer c.setSeenSince(trail.SourceSelf, now) // last: who learns that all is seen learns of the gap, too
-	go debug.FreeOSMemory()                     // the first lists took several times what is kept of them: the machine has it back now, not within minutes
+	if c.listedFirst >= manyObjects {           // the first lists took several times what is kept of them: the machine has it back now, not within minutes
+		go debug.FreeOSMemory()
+	}
 	for _, b := range c.Breaks {
 		c.observeGap(ctx, now, trail.GapReport{
 			Source: trail.SourceSelf, Key: b.Key, OpenedAt: b.From, ClosedAt: now, Cause: b.Cause, Detail: b.Detail,
@@ -451,6 +457,7 @@ func (c *Collector) advanceFeed(n notice) {
 		n.feed.noteSeen()
 		c.Metrics.WatchSynced.WithLabelValues(n.feed.name).Set(1)
 		c.Log.Info("watch synced", "resource", n.feed.String(), "count", len(n.present))
+		c.listedFirst += len(n.present)
 	}
 	if n.kind == noticeList {
 		for kind, held := range c.Tracker.Held() {

@@ -93,7 +93,7 @@ func TestChecks(t *testing.T) {
 	require.Len(t, o.Checks(o.Incidents()), 3)
 }
 
-// TestEvictionsLeftToAnOwner tells a VM whose VMI was deleted before anybody moved it, and that was started again, from one whose evacuation was withdrawn: the first has
+// TestEvictionsLeftToAnOwner keeps a VM whose VMI was deleted before anybody moved it, and that was started again, apart from one whose evacuation was withdrawn: the first has
 // to be looked at.
 func TestEvictionsLeftToAnOwner(t *testing.T) {
 	t.Parallel()

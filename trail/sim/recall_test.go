@@ -41,8 +41,8 @@ type found struct {
 // TestDualRetryRecallAndPrecision compares the dual retry loops that are found in many runs with those that were there.
 func TestDualRetryRecallAndPrecision(t *testing.T) {
 	t.Parallel()
-	results := make([]result, *simRuns)
-	eachAtOnce(*simRuns, func(i int) { results[i] = checkRun(New(*simSeed + uint64(i))) })
+	results := make([]result, countRuns(*simRuns))
+	eachAtOnce(len(results), func(i int) { results[i] = checkRun(New(*simSeed + uint64(i))) })
 	full, marks, all := score{}, score{}, summary{kinds: map[string]int{}, closed: map[string]int{}, paths: map[string]int{}}
 	for _, r := range results {
 		require.Empty(t, r.broken, "seed %d", r.seed)
@@ -65,9 +65,8 @@ func TestDualRetryRecallAndPrecision(t *testing.T) {
 // what is not may be seen late.
 func TestDualRetryThroughBrokenWatches(t *testing.T) {
 	t.Parallel()
-	const runs = 100
-	scores := make([]score, runs)
-	eachAtOnce(runs, func(i int) {
+	scores := make([]score, countRuns(100))
+	eachAtOnce(len(scores), func(i int) {
 		r := New(*simSeed + uint64(i)).Cut()
 		_, loops := deriveLoops(factsOf(r), r.End)
 		scores[i] = matchLoops(r, "broken watches", r.Loops, loops, apart+longestCut)
@@ -82,6 +81,14 @@ func TestDualRetryThroughBrokenWatches(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, all.recall(), 0.97, "recall")
 	require.GreaterOrEqual(t, all.precision(), 0.97, "precision")
+}
+
+// countRuns returns how many of the runs of a test it looks at; with go test -short, as `make test` has it, a third.
+func countRuns(all int) int {
+	if testing.Short() {
+		return (all + 2) / 3
+	}
+	return all
 }
 
 // eachAtOnce does something n times, on all processors.

@@ -128,7 +128,6 @@ func (r rule) hasRecentFailure(failures []time.Time, at time.Time) bool {
 // likely to make costs more than the one percent that is allowed.
 func TestWrongRulesFail(t *testing.T) {
 	t.Parallel()
-	const runs = 160
 	rules := map[string]rule{
 		"right": {}, "any caller": {anyCaller: true}, "any time": {anyTime: true}, "any node": {anyNode: true},
 		"aborts": {aborts: true}, "users": {users: true}, "older": {older: true}, "stale": {noStale: true}, "never quiet": {noQuiet: true},
@@ -139,7 +138,7 @@ func TestWrongRulesFail(t *testing.T) {
 	for name := range rules {
 		scores[name] = &score{}
 	}
-	eachAtOnce(runs, func(i int) {
+	eachAtOnce(countRuns(160), func(i int) {
 		r := New(uint64(i))
 		rows, _ := deriveLoops(factsOf(r), r.End)
 		h := historyOf(rows)
