@@ -4,6 +4,9 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
+# What was built in one clone is not built again in another. Everything is built so, lint and generators too: else dependencies were built twice.
+export GOFLAGS := $(strip -trimpath $(GOFLAGS))
+
 GO           ?= go
 BIN          := $(CURDIR)/bin
 LINT_VERSION := v2.15.0
@@ -51,22 +54,22 @@ demo: postgres build ## Play recorded incidents into a Postgres of our own and s
 postgres: ## Make sure that a PostgreSQL server, 15 or newer, is installed; the demo and the tests start their own from it
 	@hack/ensure-postgres.sh
 
-# Tests wait for processes and timeouts more than they compute: more of them run at once than there are processors. What was built in another clone is not built again.
-TEST_FLAGS := -trimpath -parallel 6
+# Tests wait for processes and timeouts more than they compute: more of them run at once than there are processors.
+TEST_PARALLEL := -parallel 6
 
 .PHONY: test
 test: postgres ## Run the tests of the product in some minutes, properties on some histories (RACE=1: with the race detector, which needs a C compiler; PKG=./store: one package, all of it)
-	$(GO) test $(if $(filter ./...,$(PKG)),-short) $(TEST_FLAGS) $(if $(RACE),-race) -timeout $(TEST_TIMEOUT) $(PKG)
+	$(GO) test $(if $(filter ./...,$(PKG)),-short) $(TEST_PARALLEL) $(if $(RACE),-race) -timeout $(TEST_TIMEOUT) $(PKG)
 
 .PHONY: check
 check: postgres ## Run all that CI runs: every test, also with a browser, Prometheus and a Kubernetes API server, lint and verify (half an hour; it installs what is missing)
-	$(GO) test $(TEST_FLAGS) -timeout $(TEST_TIMEOUT) ./...
+	$(GO) test $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./...
 	hack/ensure-promtool.sh
 	hack/ensure-alertmanager.sh
 	hack/ensure-pgbouncer.sh
 	hack/ensure-chromium.sh
 	hack/ensure-axe.sh
-	cd test && $(GO) test -trimpath -timeout $(TEST_TIMEOUT) ./...
+	cd test && $(GO) test -timeout $(TEST_TIMEOUT) ./...
 	$(MAKE) lint
 	$(MAKE) verify
 

@@ -8,15 +8,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 )
 
-// Root returns the folder of the repository.
+// Root returns the folder of the repository, in which or below which the process runs. What was built elsewhere does not know it.
 func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../..")
+	dir, err := os.Getwd()
+	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, missing := os.Stat(filepath.Join(dir, "test/build/build.go")); missing == nil {
+			return dir
+		}
+	}
+	panic(fmt.Sprintf("run it in the repository of evictrail, not in %s: %v", dir, err))
 }
 
 // Paths are the paths of built programs, by name.
