@@ -121,7 +121,7 @@ func (g LostGuest) newCheck() Check {
 		c.Advice = preventPostCopy
 	case EndingTaint, EndingPodGC:
 		if g.mayRunTwice() {
-			c.Text += fmt.Sprintf(" Make sure that %s is off, or was restarted since: else the VM may run twice.", g.Node)
+			c.Text += " " + warnOfTwo(g.Node)
 		}
 	case EndingPreempted, EndingNodePressure, EndingHandOver, EndingStopped, EndingDeleted, EndingFailed:
 	}

@@ -144,14 +144,16 @@ func TestMovesAreExplained(t *testing.T) {
 func TestGuestThatMayRunTwice(t *testing.T) {
 	t.Parallel()
 	o := &trail.Overview{At: noon, From: noon.Add(-time.Hour), Outages: []trail.Outage{{Node: "n2", BeganAt: noon.Add(-6 * time.Minute)}}, Lost: []trail.LostGuest{
-		{Placement: trail.Placement{Namespace: "team", VMI: "web", Node: "n2", EndedBy: trail.EndingTaint, ToAt: noon.Add(-time.Minute)}, StartedOn: "n3", StartedAt: noon.Add(-time.Minute)},
-		{Placement: trail.Placement{Namespace: "team", VMI: "off", Node: "n2", EndedBy: trail.EndingTaint, ToAt: noon.Add(-time.Minute)}},
+		{Placement: trail.Placement{Namespace: "team", VMI: "web", Node: "n2", EndedBy: trail.EndingTaint, EndedDetail: "node.kubernetes.io/unreachable:NoExecute", ToAt: noon.Add(-time.Minute)}, StartedOn: "n3", StartedAt: noon.Add(-time.Minute)},
+		{Placement: trail.Placement{Namespace: "team", VMI: "off", Node: "n2", EndedBy: trail.EndingTaint, EndedDetail: "node.kubernetes.io/unreachable:NoExecute", ToAt: noon.Add(-time.Minute)}},
+		{Placement: trail.Placement{Namespace: "team", VMI: "kept", Node: "n2", EndedBy: trail.EndingTaint, EndedDetail: "maintenance:NoExecute", ToAt: noon.Add(-time.Minute)}, StartedOn: "n3"},
 	}}
 	incidents := o.Incidents()
 	require.Len(t, incidents, 1)
 	require.Contains(t, incidents[0].Effects, "team/web runs on n3, and may still run on n2")
 	require.True(t, strings.HasPrefix(incidents[0].Advice, "Switch n2 off at once (fence it), or make sure that it is off: until then team/web may run twice"), incidents[0].Advice)
 	require.NotContains(t, incidents[0].Advice, "team/off")
+	require.NotContains(t, incidents[0].Advice, "team/kept", "its node answered, and stopped the guest")
 	lately := o.Lately()
 	require.Contains(t, lately[0].Text, "its pod was deleted, not moved; it started again on n3, at once")
 	require.Equal(t, "Node became not ready", lately[len(lately)-1].What)

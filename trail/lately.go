@@ -402,7 +402,7 @@ func describeStart(node string, after time.Duration) string {
 
 // mayRunTwice reports whether the VM started elsewhere although nothing showed that its first guest had stopped: only its pod was deleted.
 func (g LostGuest) mayRunTwice() bool {
-	return (g.EndedBy == EndingTaint || g.EndedBy == EndingPodGC) && g.StartedOn != "" && g.StartedOn != g.Node
+	return g.mayRunOn() && g.StartedOn != "" && g.StartedOn != g.Node
 }
 
 // SelectSettingsUntil returns the settings that came into force up to a time.

@@ -43,8 +43,8 @@ type Outage struct {
 
 // The taints that the node lifecycle controller sets on a node that is not ready, with the effect NoSchedule and then NoExecute.
 var outageTaints = map[string]OutageCause{
-	"node.kubernetes.io/unreachable": OutageSilent,
-	"node.kubernetes.io/not-ready":   OutageReported,
+	taintUnreachable:               OutageSilent,
+	"node.kubernetes.io/not-ready": OutageReported,
 }
 
 // outageCause returns what a fact says of the readiness of its node: the cause of an outage, empty where it speaks of its end. It is false where the

@@ -103,7 +103,24 @@ func (d Derived) describeRecentShutdown(now time.Time) string {
 	case s.backAt.IsZero():
 		return addFullStop(fmt.Sprintf("Its guest ended at %s, and its memory is lost: %s", formatClock(s.ToAt), s.newEnding().describeAction("its pod")))
 	}
-	return addFullStop(fmt.Sprintf("It was restarted at %s without its memory: at %s %s", formatClock(s.backAt), formatClock(s.ToAt), s.newEnding().describeAction("its pod")))
+	text := addFullStop(fmt.Sprintf("It was restarted at %s without its memory: at %s %s", formatClock(s.backAt), formatClock(s.ToAt), s.newEnding().describeAction("its pod")))
+	if s.mayRunOn() && s.backOn != s.Node {
+		text += " " + warnOfTwo(s.Node)
+	}
+	return text
+}
+
+// taintUnreachable is set on nodes whose kubelet does not answer.
+const taintUnreachable = "node.kubernetes.io/unreachable"
+
+// mayRunOn reports whether the guest may run on although its pod is gone: its node was silent, so nobody saw that it stopped.
+func (p Placement) mayRunOn() bool {
+	return p.EndedBy == EndingPodGC || p.EndedBy == EndingTaint && strings.HasPrefix(p.EndedDetail, taintUnreachable)
+}
+
+// warnOfTwo says what to make sure of where a VM was started elsewhere while its guest may run on.
+func warnOfTwo(node string) string {
+	return fmt.Sprintf("Make sure that %s is off, or was restarted since: else the VM may run twice.", node)
 }
 
 // describeAftermath says what the guest lost, and when the VM ran again.
