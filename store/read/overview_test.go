@@ -21,7 +21,8 @@ func TestLostGuestsAreFoundByTheirIndex(t *testing.T) {
 	for _, e := range append(trail.PlatformEndings(), trail.EndingFailed) {
 		quoted = append(quoted, "'"+string(e)+"'")
 	}
-	require.Equal(t, fmt.Sprintf("ended_by IN (%s)", strings.Join(quoted, ", ")), read.IsLost)
+	want := fmt.Sprintf("ended_by IN (%s)", strings.Join(quoted, ", "))
+	require.Equal(t, want, read.IsLost)
 	s := storetest.New(t)
 	var plan []string
 	err := s.Read(t.Context(), func(tx pgx.Tx) error {
