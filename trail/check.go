@@ -43,7 +43,7 @@ func (o *Overview) findChecks(known map[IncidentSubject]bool) []Check {
 		if vm := ofVM(e.Namespace, e.VMI); e.Strategy == StrategyExternal && e.StartedOn != "" && !known[vm] {
 			known[vm] = true
 			out = append(out, Check{VM: vm, Advice: adviceOwner(e.Evacuation, o.KubeVirt), Text: fmt.Sprintf(
-				"was shut down on %s at %s, not moved: %s asked for that at %s, and its eviction strategy External leaves the move to its owner. "+
+				"was shut down on %s at %s, not moved: %s had asked to evict it at %s, and its eviction strategy External leaves the move to its owner. "+
 					"Who deleted its VMI is not recorded; %s. Look at what runs in it.", e.Node, formatClock(e.EndedAt),
 				cmp.Or(FormatShortRequester(e.Requester, e.Impersonator, e.RequesterClass), "somebody"), formatClock(e.MarkedAt), describeStart(e.StartedOn, e.StartedAt.Sub(e.EndedAt)))})
 		}
@@ -70,8 +70,8 @@ func (o *Overview) preventClosed(known map[IncidentSubject]bool) []Check {
 		if vm := ofVM(e.Namespace, e.VMI); e.Strategy == StrategyExternal && e.RequesterClass == RequesterDescheduler && !known[vm] {
 			known[vm] = true
 			out = append(out, Check{VM: vm, Advice: adviceOwner(e.Evacuation, o.KubeVirt), Text: fmt.Sprintf(
-				"has the eviction strategy External, so the eviction that the descheduler asked for at %s was left to its owner; it was withdrawn at %s.",
-				formatClock(e.MarkedAt), formatClock(e.EndedAt))})
+				"has the eviction strategy External, so the eviction that the descheduler asked for at %s was left to its owner; %s at %s.",
+				formatClock(e.MarkedAt), e.describeWithdrawal(), formatClock(e.EndedAt))})
 		}
 	}
 	for _, l := range o.Closed {
@@ -86,6 +86,17 @@ func (o *Overview) preventClosed(known map[IncidentSubject]bool) []Check {
 		}
 	}
 	return out
+}
+
+// describeWithdrawal says how an evacuation ended that nobody moved.
+func (e Unmoved) describeWithdrawal() string {
+	switch {
+	case e.CancelledBy != "":
+		return "cancelled by " + FormatShortRequester(e.CancelledBy, e.CancelImpersonator, RequesterOther)
+	case e.Outcome == OutcomeVMIGone:
+		return "its VMI ended"
+	}
+	return "cancelled"
 }
 
 // newestMigrations yields the newest migration since From of each VM, the newest first.

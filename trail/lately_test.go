@@ -113,9 +113,9 @@ func TestEvictionsLeftToAnOwner(t *testing.T) {
 	checks := o.Checks(nil)
 	require.Len(t, checks, 2)
 	require.Equal(t, "team/deleted", checks[0].VM.String())
-	require.Contains(t, checks[0].Text, "was shut down on n1 at 2026-11-21 11:58:00Z, not moved: descheduler asked for that")
+	require.Contains(t, checks[0].Text, "was shut down on n1 at 2026-11-21 11:58:00Z, not moved: descheduler had asked to evict it")
 	require.Contains(t, checks[0].Text, "Who deleted its VMI is not recorded; it started again on n3, at once.")
-	require.Contains(t, checks[1].Text, "was left to its owner; it was withdrawn")
+	require.Contains(t, checks[1].Text, "was left to its owner; cancelled at")
 	for _, c := range checks {
 		require.Contains(t, c.Advice, "ownerReferences")
 		require.Contains(t, c.Advice, "prefer-no-eviction")

@@ -186,7 +186,7 @@ func TestFrontPageLeadsSomewhere(t *testing.T) {
 		{"d-external-strategy", []string{"Warning: Nothing is open at the end of the recording, but in the last 1 h: " +
 			"2 evacuations ended without a move (demo/ext-2, demo/ext-1).", "Evacuation without a move: cancelled",
 			"its eviction strategy External leaves the move to its owner; cancelled by alice",
-			"demo/ext-1 was shut down on worker-1 at 2026-11-21 00:44:11Z, not moved: descheduler asked for that at 2026-11-21 00:42:49Z",
+			"demo/ext-1 was shut down on worker-1 at 2026-11-21 00:44:11Z, not moved: descheduler had asked to evict it at 2026-11-21 00:42:49Z",
 			"Who deleted its VMI is not recorded; it started again on worker-3"}, []string{"/vms/demo/ext-2", "/vms/demo/ext-1"}},
 	} {
 		page := fetchPage(t, server, "/?cluster="+c.cluster)
