@@ -63,11 +63,14 @@ type mark struct {
 }
 
 // Pattern returns the name of the pattern that is drawn over the mark, by which it is seen how something ended that a trigger caused; empty for none.
-func (m mark) Pattern() string {
+func (m mark) Pattern() string { return patternOf(m.Class) }
+
+// patternOf returns the name of the pattern of a class that says by whom something was caused and how it ended; empty for none.
+func patternOf(class string) string {
 	switch {
-	case containsWords(m.Class, "by bad"):
+	case containsWords(class, "by bad"):
 		return "failed"
-	case containsWords(m.Class, "by blocked"):
+	case containsWords(class, "by blocked"):
 		return "aborted"
 	}
 	return ""

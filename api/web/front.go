@@ -348,7 +348,7 @@ type movesChart struct {
 	cluster string
 }
 
-type moveBar struct{ X, W, Y, H, Class, Title, Href string }
+type moveBar struct{ X, W, Y, H, Class, Pattern, Title, Href string }
 
 // moveTotal counts the migrations of one trigger.
 type moveTotal struct {
@@ -400,16 +400,17 @@ func movesOf(o trail.Overview) movesChart {
 	})
 	clear(height)
 	for _, m := range moved {
-		class, done := causeClass(m.Trigger), "moved"
+		outcome, _ := styleOutcome(m.Outcome)
+		done := "moved"
 		if m.Outcome != trail.OutcomeSucceeded {
-			class, _ = styleOutcome(m.Outcome)
 			done = m.Outcome.Label().Short
 		}
 		below := height[m.At]
 		height[m.At] += m.Count
 		x, share := c.positionOf(m.At), func(n int) string { return formatPercent(float64(n) / float64(c.Most) * 100) }
 		c.Bars = append(c.Bars, moveBar{
-			X: formatPercent(x), W: formatPercent(max(c.positionOf(m.At.Add(o.Step))-x, 0.4)), Y: share(c.Most - below - m.Count), H: share(m.Count), Class: class,
+			X: formatPercent(x), W: formatPercent(max(c.positionOf(m.At.Add(o.Step))-x, 0.4)), Y: share(c.Most - below - m.Count), H: share(m.Count),
+			Class: causeClass(m.Trigger), Pattern: patternOf("by " + outcome),
 			Title: fmt.Sprintf("%s to %s: %d %s, trigger %s", formatTime(m.At), formatTime(m.At.Add(o.Step)), m.Count, done, m.Trigger.Label()),
 			Href:  migrationsHref(o.Cluster, m.At, m.At.Add(o.Step), "trigger", string(m.Trigger), "outcome", string(m.Outcome)),
 		})
