@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -92,6 +94,7 @@ const (
 	drainsShown     = 10
 	blockersShown   = 10
 	fleetRead       = 30 // clusters of which the worst is read
+	fleetAtOnce     = 4  // of them at once
 )
 
 // spans are the times that the front page may look back, each with the step in which moves are counted.
@@ -290,17 +293,25 @@ func (v *visit) allClusters() error {
 	var b frontBody
 	clusters := slices.Clone(v.Clusters)
 	slices.SortStableFunc(clusters, func(a, b trail.ClusterSummary) int { return weighCluster(b) - weighCluster(a) })
+	overviews := make([]*trail.Overview, len(clusters))
+	var reading errgroup.Group
+	reading.SetLimit(fleetAtOnce)
+	for i, c := range clusters[:min(len(clusters), fleetRead)] {
+		if weighCluster(c) == 0 {
+			continue
+		}
+		reading.Go(func() error {
+			o, err := v.reader.Overview(v.Context(), c.Name, time.Time{}, time.Hour, time.Hour)
+			overviews[i] = &o
+			return err
+		})
+	}
+	if err := reading.Wait(); err != nil {
+		return err
+	}
 	lines := make([]trail.FleetLine, len(clusters))
 	for i, c := range clusters {
-		var o *trail.Overview
-		if weighCluster(c) > 0 && i < fleetRead {
-			read, err := v.reader.Overview(v.Context(), c.Name, time.Time{}, time.Hour, time.Hour)
-			if err != nil {
-				return err
-			}
-			o = &read
-		}
-		lines[i] = trail.NewFleetLine(c, v.recorderOf(c.Name), o)
+		lines[i] = trail.NewFleetLine(c, v.recorderOf(c.Name), overviews[i])
 	}
 	trail.SortFleet(lines)
 	for _, line := range lines {
