@@ -28,7 +28,7 @@ SCENARIO     ?= dual-retry-loop
 KUBEVIRT     ?= v1.8.4
 LAB_ARGS     ?=
 
-# What `evictrail version` tells. Everything comes from git, so that one commit gives one binary; a source archive, or a
+# What `evictrail version` prints. Everything comes from git, so that one commit builds one binary; a source archive, or a
 # checkout that git refuses to read, says unknown.
 git      = $(firstword $(shell $(1) 2>/dev/null || echo unknown))
 VERSION ?= $(call git,git describe --tags --always --dirty)

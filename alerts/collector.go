@@ -37,7 +37,7 @@ func newNoLeaderAlert() alert {
 			"("+sumBy(perCluster, metrics.Leader)+" >= 1)"),
 		summary: "No evictrail replica is the leader",
 		description: "{{ $value }} replica(s) of evictrail run and none is the leader, who alone derives what facts mean. Evacuations, loops and the " +
-			"metrics of them stand still. Facts are taken in meanwhile, so this is late, not lost.",
+			"metrics of them stand still. Facts are still recorded, so this is late, not lost.",
 	}
 }
 

@@ -27,7 +27,7 @@ func newCooldownAtCapAlert() alert {
 
 // newRebalanceExhaustedAlert looks back over a cycle of the descheduler, at the end of which it counts blocks: an hour at the most, as its
 // operator shows. It rests on blocks, which a descheduler in mode Predictive counts as well. There it only pretends to
-// evict: no request and no mark reaches the cluster, and it lacks no VM. So one of them must have been seen in a day:
+// evict: no request and no mark reaches the cluster, and no VM is missing. So one of them must have been seen in a day:
 // requests where audit events or the observer have seen them, else the marks that are known to be its own.
 func newRebalanceExhaustedAlert() alert {
 	evicted := func(counter string) string {

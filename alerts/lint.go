@@ -13,7 +13,7 @@ import (
 // summaryLimit is how long the subject of a mail may be.
 const summaryLimit = 90
 
-// pages are the alerts that may be critical, with nothing to add: whoever is woken for less stops to listen.
+// pages are the alerts that may be critical, with nothing to add: people who are woken for less stop listening.
 var pages = []string{DualRetryLoop, postCopyLost, guestsLostWidespread, "EvictrailSpoolNearlyFull", EvictrailAbsent}
 
 // Lint checks the rules of the house, as far as they can be seen without evaluating anything. It returns one line for each

@@ -53,7 +53,7 @@ func newObjectiveAlerts(o Options) []alert {
 			expr:    joinLines(wrapInParens(burn("1h", "5m", "14.4")), "or", wrapInParens(burn("6h", "30m", "6"))),
 			summary: theShare + " of evacuations for " + who + " miss their objective",
 			description: theShare + " of the VMs that " + who + " had evacuated, three or more, were still on their node when their time was over; " + may + " may be. " +
-				"Whoever empties nodes waits longer than was agreed.",
+				"People who empty nodes wait longer than was agreed.",
 		},
 		{
 			name: objectiveBurn, severity: Info, of: perRequester, wait: "1h", board: boardDrain,

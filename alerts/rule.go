@@ -101,7 +101,7 @@ const (
 const componentLoops = "loops"
 
 // The severities. Critical wakes somebody: what cannot be brought back is lost, or will be soon. A warning is for the next
-// hour, an info for whoever looks.
+// hour, an info for who looks.
 const (
 	Critical = "critical"
 	Warning  = "warning"

@@ -58,7 +58,7 @@ func newNearlyFullAlert() alert {
 				maxBy(perReplica, metrics.SpoolCapacityBytes))),
 		summary: "Spool of " + theReplica + " fills within 4 hours",
 		description: "The spool of " + theReplica + " is " + theShare + " full, and as it grows now it has no room left within four hours. Then evictrail can " +
-			"take in no more, and what the cluster forgets meanwhile is lost for good: this is the last call.",
+			"take in no more, and what the cluster forgets during that time is lost for good: this is the last call.",
 	}
 }
 

@@ -83,7 +83,7 @@ func TestAdmissionBoundsWhatItHolds(t *testing.T) {
 	}
 }
 
-// TestSlowReviewsKeepNobodyOut opens more connections whose bodies never end than there are places: every review is answered meanwhile, and they are
+// TestSlowReviewsKeepNobodyOut opens more connections whose bodies never end than there are places: every review is answered during that time, and they are
 // refused after a second.
 func TestSlowReviewsKeepNobodyOut(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ var (
 )
 
 // SpreadsheetCell returns a cell of CSV that no spreadsheet runs: an apostrophe stands before what it would take for a formula. What
-// requesters, agents and objects say of themselves arrives in cells, and whoever opens the file trusts it.
+// requesters, agents and objects say of themselves arrives in cells, and anyone who opens the file trusts it.
 func SpreadsheetCell(text string) string {
 	if formula.MatchString(text) && !number.MatchString(text) {
 		return "'" + text

@@ -37,7 +37,7 @@ func (*knownCluster) MayAcknowledge(context.Context, User, trail.Subject) (bool,
 }
 
 // TestJunkLocksNobodyOut sends junk tokens from twelve addresses of one network over HTTP, fourteen a second each, for several times as long as a
-// verdict holds: whoever was known is answered throughout, Prometheus as well, also with a token that is new; and so is a stranger of another network.
+// verdict holds: anyone who was known is answered throughout, Prometheus as well, also with a token that is new; and so is a stranger of another network.
 func TestJunkLocksNobodyOut(t *testing.T) {
 	t.Parallel()
 	const floods, hold, lasts, callers = 12, 500 * time.Millisecond, 4 * time.Second, 34

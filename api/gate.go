@@ -42,7 +42,7 @@ type Reviewer interface {
 type Gate struct {
 	// Reviewer asks the cluster.
 	Reviewer Reviewer
-	// Audiences are those of which a token must be made for one: so that whoever reads ours can show them nowhere else. None: the API
+	// Audiences are those of which a token must be made for one: so that anyone who reads ours can show them nowhere else. None: the API
 	// server's own.
 	Audiences []string
 	// ServerTokens says which callers may show a token that was made for the API server itself, too. Zero: none.
@@ -159,7 +159,7 @@ func (g *Gate) CreateToken() string {
 	return command
 }
 
-// noRight says which right a user lacks.
+// noRight says which right a user does not have.
 var noRight = map[right]func(user string) string{
 	rightToSeeVMs: func(user string) string {
 		return user + " may get virtualmachineinstances (kubevirt.io) in no namespace of which anything is recorded: ask for that right in yours, such as by the role kubevirt.io:view"

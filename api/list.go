@@ -15,7 +15,7 @@ import (
 )
 
 // changesHeader names the time to go on with in changes-since: ours when the list was asked for, less changesSlack. Rows
-// that others were writing meanwhile bear a time from before they could be seen, and the database's clock is not ours: so a
+// that others were writing during that time bear a time from before they could be seen, and the database's clock is not ours: so a
 // row may come twice, and none is missed as long as a transaction and the difference of the clocks are shorter together.
 const (
 	changesHeader = "Evictrail-Changes-Since"

@@ -16,8 +16,8 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// TestRefusedVisitorsAreToldWhy: the page says what was too much and when to load it again, not that the database is away.
-func TestRefusedVisitorsAreToldWhy(t *testing.T) {
+// TestRefusalsSayWhy: the page says what was too much and when to load it again, not that the database is away.
+func TestRefusalsSayWhy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &heldReader{answer: make(chan struct{})}

@@ -103,7 +103,7 @@ func (s Stream) writeEvents(w http.ResponseWriter, r *http.Request, look func(co
 	}
 	next := time.NewTicker(streamEvery)
 	defer next.Stop()
-	var told map[time.Time]bool // what was changed in the time that is looked back; nil before the first look
+	var known map[time.Time]bool // what was changed in the time that is looked back; nil before the first look
 	for {
 		changed, err := look(r.Context())
 		var refused *Problem
@@ -114,11 +114,11 @@ func (s Stream) writeEvents(w http.ResponseWriter, r *http.Request, look func(co
 			now := make(map[time.Time]bool, len(changed))
 			var latest time.Time
 			for _, at := range changed {
-				if now[at] = true; told != nil && !told[at] && at.After(latest) {
+				if now[at] = true; known != nil && !known[at] && at.After(latest) {
 					latest = at
 				}
 			}
-			told = now
+			known = now
 			if !latest.IsZero() {
 				_, err = fmt.Fprintf(w, "event: changed\ndata: {\"changed_at\":%q}\n\n", latest.UTC().Format(time.RFC3339Nano))
 			} else {

@@ -40,7 +40,7 @@ func (p *pipeWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestStreamTellsEachChangeOnce(t *testing.T) {
+func TestStreamReportsEachChangeOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		first := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)

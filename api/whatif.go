@@ -154,7 +154,7 @@ func whatIfAnswerSchema() schema {
 	yes := func(about string) schema { return schema{Type: types{"boolean"}, Description: about} }
 	tally := newObjectSchema([]string{"evictions", "evacuations", "migrations", "failed_attempts", "moves", "loops"}, fields{
 		{"evictions", newCountSchema("Of the descheduler, each once however often it was repeated.")},
-		{"evacuations", newCountSchema("Whoever asked.")},
+		{"evacuations", newCountSchema("No matter who asked.")},
 		{"migrations", newCountSchema("That ended.")},
 		{"failed_attempts", newCountSchema("Of these.")},
 		{"moves", newCountSchema("Of these: guests that came to another node.")},

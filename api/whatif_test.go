@@ -122,7 +122,7 @@ func TestOneWhatIfAtATime(t *testing.T) {
 	require.Equal(t, []int{http.StatusOK, http.StatusOK}, []int{<-done, <-done})
 }
 
-// TestSlowQuestionsKeepNobodyOut has connections that never finish their question: whoever asks a whole one is answered at once, and the others get an error.
+// TestSlowQuestionsKeepNobodyOut has connections that never finish their question: anyone who asks a whole one is answered at once, and the others get an error.
 func TestSlowQuestionsKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(api.Server{Readers: api.ForAll(&fakeReader{whatIf: func(context.Context, whatif.Question) (whatif.Answer, error) {

@@ -49,7 +49,7 @@ type Review struct {
 	detail trail.RequestDetail
 }
 
-// ReadReview reads an AdmissionReview. Errors: it is none, or lacks the UID without which it cannot be answered.
+// ReadReview reads an AdmissionReview. Errors: it is none, or has no UID, without which it cannot be answered.
 func ReadReview(raw []byte) (*Review, error) {
 	var v slimReview
 	switch err := jsonv2.Unmarshal(raw, &v, lenient); {

@@ -60,7 +60,7 @@ type AuditReader struct {
 	keep func(*slimAudit) error // where set, is given the events instead
 }
 
-// Request is a request that lacks how it was seen.
+// Request is a request without how it was seen.
 type Request func(tracker.Seen) tracker.RequestObservation
 
 // Read reads to the end. What cannot be used is counted and left out; the error is that of Take or of a stream that

@@ -72,7 +72,7 @@ func (c Config) lastHere() time.Time {
 	return last
 }
 
-// Observation is an observation that lacks how it was seen.
+// Observation is an observation without how it was seen.
 type Observation func(tracker.Seen) tracker.Observation
 
 // queued bounds the notices that wait for the owner goroutine: with what the writer holds this is the memory that a standing Sink can cost.
@@ -90,10 +90,10 @@ type Collector struct {
 	client  rest.Interface
 	feeds   []*feed
 	notices chan notice
-	told    chan told
+	submissions    chan submission
 	reviews chan tracker.RequestObservation
 	ended   chan struct{} // closed when the owner takes nothing more
-	pacing  chan struct{} // whoever is held back last; the others wait for it
+	pacing  chan struct{} // anyone who is held back last; the others wait for it
 	paced   atomic.Int32  // how many are held back
 	out     *writer
 
@@ -132,7 +132,7 @@ func New(config Config) (*Collector, error) {
 	}
 	c := &Collector{
 		Config: config, client: client,
-		notices: make(chan notice, queued), told: make(chan told), reviews: make(chan tracker.RequestObservation, reviewed), ended: make(chan struct{}), pacing: make(chan struct{}, 1),
+		notices: make(chan notice, queued), submissions: make(chan submission), reviews: make(chan tracker.RequestObservation, reviewed), ended: make(chan struct{}), pacing: make(chan struct{}, 1),
 		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, wasAway: wasAway(config), started: config.Clock(), gaps: newOpenGaps(config.OpenGaps),
 		moved: make(chan struct{}), since: map[string]time.Time{},
 	}
@@ -183,7 +183,7 @@ func (c *Collector) Run(ctx context.Context) (err error) {
 		defer c.out.close()
 		defer close(c.ended)
 		c.runOwner(watching)
-		c.Tracker = nil // nobody asks it any more, and whoever asks how we stood need not hold it
+		c.Tracker = nil // nobody asks it any more, and anyone who asks how we stood need not hold it
 		return nil
 	})
 	g.Go(func() error { return c.out.run(writing, watching.Done()) })
@@ -225,7 +225,7 @@ func (c *Collector) runOwner(ctx context.Context) {
 			c.reportUnseen(ctx, c.Clock())
 		case n := <-c.notices:
 			c.handleNotice(ctx, n)
-		case t := <-c.told:
+		case t := <-c.submissions:
 			c.handleRequests(ctx, t)
 		case o := <-c.reviews:
 			c.handleReview(ctx, o)
@@ -263,7 +263,7 @@ const eventsKept = 30 * time.Minute
 
 // handleListEnd takes the end of a list, all of which was taken: what it no longer holds. Any list but the first of this run follows a
 // break in which states may have come and gone, which is a gap. Events do not go so soon: API servers have no bookmarks for them, so that a watch on which
-// few come is too old to be resumed each time it ends, and the list shows what came meanwhile.
+// few come is too old to be resumed each time it ends, and the list shows what came during that time.
 func (c *Collector) handleListEnd(ctx context.Context, n notice, now time.Time) {
 	last, again := c.lastAt[n.feed.name]
 	switch {
@@ -425,7 +425,7 @@ func (c *Collector) clearSeenSince(source string) {
 }
 
 // listWatchedSources returns what was seen at a moment up to which everything is stored, since when without a break: not what is refused, or not
-// listed yet, nor a watch that has just gone on where it was, of which there is still to be taken what happened meanwhile.
+// listed yet, nor a watch that has just gone on where it was, of which there is still to be taken what happened during that time.
 func (c *Collector) listWatchedSources(at time.Time) []trail.Watching {
 	if c.identifying.Load() > 0 {
 		return nil

@@ -436,9 +436,9 @@ func TestCollectorRecordsGaps(t *testing.T) {
 	require.NotContains(t, mapSince(r.listWatchedSources(time.Now())), vmis)
 }
 
-// TestCollectorListsEventsAnewWithoutAGap lets the watch of Events become too old to be resumed: the list that follows shows what came meanwhile, unless Events may
+// TestCollectorRelistsEventsWithoutAGap lets the watch of Events become too old to be resumed: the list that follows shows what came during that time, unless Events may
 // have come and gone.
-func TestCollectorListsEventsAnewWithoutAGap(t *testing.T) {
+func TestCollectorRelistsEventsWithoutAGap(t *testing.T) {
 	t.Parallel()
 	a, ahead := newAPI(), atomic.Int64{}
 	r := startCollector(t, a, &sink{}, func(c *Config) {
@@ -463,18 +463,18 @@ func TestCollectorListsEventsAnewWithoutAGap(t *testing.T) {
 	require.Equal(t, 1, gapsAfter(eventsKept, "102"))
 }
 
-// TestCollectorTellsAtOnceWhatItWatches wants the store to know what is watched as soon as all is listed: another replica that starts meanwhile would record a gap
+// TestCollectorReportsAtOnceWhatItWatches wants the store to know what is watched as soon as all is listed: another replica that starts during that time would record a gap
 // up to then.
-func TestCollectorTellsAtOnceWhatItWatches(t *testing.T) {
+func TestCollectorReportsAtOnceWhatItWatches(t *testing.T) {
 	t.Parallel()
 	r := startCollector(t, newAPI(), &sink{}, nil)
 	r.requireEventually(t, "everything is watched", func() bool { return len(r.Unready()) == 0 })
 	require.Eventually(t, func() bool { return len(r.sink.copySeen()) == len(r.feeds)+1 }, aliveInterval/2, 10*time.Millisecond, "before it is time to say that we are alive")
 }
 
-// TestCollectorTellsWhatItCouldNotSeeBeforeItEnded breaks a watch and ends before it works again: the next run records that the source was
+// TestCollectorReportsWhatItCouldNotSeeBeforeItEnded breaks a watch and ends before it works again: the next run records that the source was
 // not seen since the break, and not only since the end.
-func TestCollectorTellsWhatItCouldNotSeeBeforeItEnded(t *testing.T) {
+func TestCollectorReportsWhatItCouldNotSeeBeforeItEnded(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
 	first := startCollector(t, a, &sink{}, func(c *Config) { c.LastAlive = time.Now().Add(-time.Hour) })

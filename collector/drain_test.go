@@ -117,39 +117,39 @@ func (m *memorySpool) WaitEmpty(ctx context.Context) error {
 }
 
 // orderSink records the order of its calls, and takes nothing while it is away.
-type toldSink struct {
+type recordingSink struct {
 	unprobed
 	mu   sync.Mutex
 	away bool
-	told []string
+	delivered []string
 }
 
-func (s *toldSink) recordCall(what string) (trail.News, error) {
+func (s *recordingSink) recordCall(what string) (trail.News, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
 		return trail.News{}, errors.New("away")
 	}
-	s.told = append(s.told, what)
+	s.delivered = append(s.delivered, what)
 	return trail.News{}, nil
 }
 
-func (s *toldSink) Append(_ context.Context, facts []trail.Fact) (trail.News, error) {
+func (s *recordingSink) Append(_ context.Context, facts []trail.Fact) (trail.News, error) {
 	return s.recordCall(facts[0].VMI)
 }
 
-func (s *toldSink) Alive(_ context.Context, at time.Time, _ []trail.Watching) error {
+func (s *recordingSink) Alive(_ context.Context, at time.Time, _ []trail.Watching) error {
 	_, err := s.recordCall(at.Format("alive 15:04"))
 	return err
 }
 
-func (s *toldSink) listTold() []string {
+func (s *recordingSink) listDelivered() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.told)
+	return slices.Clone(s.delivered)
 }
 
-func (s *toldSink) setAway(away bool) {
+func (s *recordingSink) setAway(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.away = away
@@ -159,7 +159,7 @@ func (s *toldSink) setAway(away bool) {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m, sink := newMemorySpool(), &toldSink{away: true}
+		m, sink := newMemorySpool(), &recordingSink{away: true}
 		log := &lockedBuffer{}
 		s := Storing{Sink: sink, Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
 		facts := func(name string) { require.NoError(t, m.Append(t.Context(), []trail.Fact{{VMI: name}})) }
@@ -181,7 +181,7 @@ func TestDrain(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.False(t, m.isAway())
-		require.Equal(t, []string{"a", "alive 10:01", "b"}, sink.listTold())
+		require.Equal(t, []string{"a", "alive 10:01", "b"}, sink.listDelivered())
 		require.InDelta(t, 1, testutil.ToFloat64(s.Metrics.StoreUp), 0)
 
 		sink.setAway(true)
@@ -191,7 +191,7 @@ func TestDrain(t *testing.T) {
 		close(stopping)
 		<-drained
 		require.Equal(t, []any{[]trail.Fact{{VMI: "c"}}, []trail.Fact{{VMI: "d"}}}, m.entries, "they stay for the next start")
-		require.Equal(t, []string{"a", "alive 10:01", "b"}, sink.listTold())
+		require.Equal(t, []string{"a", "alive 10:01", "b"}, sink.listDelivered())
 		require.Equal(t, 2, strings.Count(log.String(), "database does not take facts, trying again"), "once each time that it is away: %s", log)
 		require.Equal(t, 1, strings.Count(log.String(), "database takes facts again"))
 	})
@@ -221,7 +221,7 @@ func TestASlowSinkIsNotAway(t *testing.T) {
 func TestDrainEndsWhenEmpty(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m, sink := newMemorySpool(), &toldSink{}
+		m, sink := newMemorySpool(), &recordingSink{}
 		s := Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
 		for _, name := range []string{"a", "b", "c"} {
 			require.NoError(t, m.Append(t.Context(), []trail.Fact{{VMI: name}}))
@@ -229,7 +229,7 @@ func TestDrainEndsWhenEmpty(t *testing.T) {
 		stopping := make(chan struct{})
 		close(stopping)
 		s.Drain(t.Context(), m, stopping)
-		require.Equal(t, []string{"a", "b", "c"}, sink.listTold())
+		require.Equal(t, []string{"a", "b", "c"}, sink.listDelivered())
 	})
 }
 
@@ -241,7 +241,7 @@ func TestDrainEndsWithItsContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				m, sink := newMemorySpool(), &toldSink{away: away}
+				m, sink := newMemorySpool(), &recordingSink{away: away}
 				s := Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
 				require.NoError(t, m.Append(t.Context(), []trail.Fact{{VMI: "a"}}))
 				ctx, cancel := context.WithCancel(t.Context())

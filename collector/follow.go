@@ -137,7 +137,7 @@ func (f *follower) readNewLines(ctx context.Context, name string) error {
 	if err := f.take(ctx, io.NewSectionReader(file, at.offset, end-at.offset), name, at.offset); err != nil {
 		return err
 	}
-	at.offset, at.head = end, head[:min(end, int64(n))] // as it began before its lines were taken: it may have been emptied meanwhile
+	at.offset, at.head = end, head[:min(end, int64(n))] // as it began before its lines were taken: it may have been emptied during that time
 	return nil
 }
 

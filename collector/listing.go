@@ -19,7 +19,7 @@ type listing struct {
 	changed tracker.Recent      // of the objects that are there, those that changed last
 }
 
-// addObject hands on an object of the list or, where the list is the beginning of a watch, what happened to one meanwhile.
+// addObject hands on an object of the list or, where the list is the beginning of a watch, what happened to one during that time.
 func (l *listing) addObject(kind watch.EventType, o *object) {
 	gone := kind == watch.Deleted
 	if l.present[o.UID] = struct{}{}; gone {

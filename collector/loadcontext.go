@@ -16,7 +16,7 @@ import (
 type LoadSource interface {
 	// Origin names it. Within a collector there is one of each.
 	Origin() trail.LoadOrigin
-	// Loads returns the samples of some nodes, from a time to another. Beside an error stands what was learned all the same; metrics that it lacks for the
+	// Loads returns the samples of some nodes, from a time to another. Beside an error stands what was learned all the same; metrics that it does not have for the
 	// error's sake are trail.LackUnanswered.
 	Loads(ctx context.Context, nodes map[string]bool, from, to time.Time) (trail.Loads, error)
 }

@@ -50,7 +50,7 @@ func TestMigrationPolicyIsRead(t *testing.T) {
 }
 
 // TestAbsentMigrationPolicies watches a cluster whose KubeVirt has no MigrationPolicies, and that then gets them: that is no gap, nothing is unseen
-// meanwhile, it is logged once, and it is asked for again only now and then.
+// during that time, it is logged once, and it is asked for again only now and then.
 func TestAbsentMigrationPolicies(t *testing.T) {
 	t.Parallel()
 	a, sink, log := newAPI(), &sink{}, &lockedBuffer{}

@@ -144,7 +144,7 @@ func (s *sink) listPolicies() []trail.ConfigDetail {
 	return out
 }
 
-// TestCollectorWatchesThePolicy starts without the ConfigMap, which is then created, touched, spoilt and mended.
+// TestCollectorWatchesThePolicy starts without the ConfigMap, which is then created, touched, spoilt and fixed.
 func TestCollectorWatchesThePolicy(t *testing.T) {
 	t.Parallel()
 	a := newAPI()

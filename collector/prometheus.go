@@ -192,7 +192,7 @@ func isAway(err error) bool {
 	return !errors.As(err, &refused) || refused.Type == v1.ErrTimeout || refused.Type == v1.ErrClient
 }
 
-// queryMetric asks for one metric. What lacks is said where nothing came: with an error that may go away it is unanswered, a query that Prometheus does not take is refused.
+// queryMetric asks for one metric. What is missing is said where nothing came: with an error that may go away it is unanswered, a query that Prometheus does not take is refused.
 func (p *Prometheus) queryMetric(ctx context.Context, q LoadQuery, nodes map[string]bool, r v1.Range) (map[trail.LoadKey][]trail.LoadPoint, trail.LoadLack, error) {
 	query, values, err := p.queryFirst(ctx, q, r)
 	if err != nil || len(values) == 0 {
@@ -231,7 +231,7 @@ func (p *Prometheus) queryMetric(ctx context.Context, q LoadQuery, nodes map[str
 	return out, "", nil
 }
 
-// boundResources leaves out what is of more resources than are kept: whoever has metrics of their own collected may name more.
+// boundResources leaves out what is of more resources than are kept: anyone who has metrics of their own collected may name more.
 func (p *Prometheus) boundResources(metric string, points map[trail.LoadKey][]trail.LoadPoint) {
 	names := map[string]bool{}
 	for key := range points {
@@ -253,7 +253,7 @@ func (p *Prometheus) logWarning(query, text string) {
 	}
 }
 
-// lackOf says why a metric lacks.
+// lackOf says why a metric is missing.
 func lackOf(err error) trail.LoadLack {
 	var refused *v1.Error
 	switch {

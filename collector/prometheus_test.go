@@ -116,7 +116,7 @@ func TestPrometheusLoads(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []trail.LoadMetric{{Name: "view:cpu"}, {Name: "view:memory"}, {Name: "cpu"}}, loads.Metrics)
 	require.Equal(t, []string{"view", "timestamp(view)", "limit", "rule", "raw"}, o.popAsked())
-	told := func(node, metric string) []string {
+	samplesOf := func(node, metric string) []string {
 		var out []string
 		for _, p := range loads.Points[trail.LoadKey{Node: node, Metric: metric}] {
 			limit := "-"
@@ -127,11 +127,11 @@ func TestPrometheusLoads(t *testing.T) {
 		}
 		return out
 	}
-	require.Equal(t, []string{"-9: 0.4 of 0.5", "21.5: 0.7 of 0.6"}, told("n1", "view:cpu"), "each sample once, at its own time")
-	require.Equal(t, []string{"0: NaN of -"}, told("n1", "view:memory"))
-	require.Equal(t, []string{"0: 0.1 of 0.3"}, told("n2", "view:cpu"), "the threshold of all nodes")
-	require.Equal(t, []string{"0: 0.9 of -", "15: 0.8 of -"}, told("n1", "cpu"))
-	require.Empty(t, told("n3", "view:cpu"), "nobody asked about it")
+	require.Equal(t, []string{"-9: 0.4 of 0.5", "21.5: 0.7 of 0.6"}, samplesOf("n1", "view:cpu"), "each sample once, at its own time")
+	require.Equal(t, []string{"0: NaN of -"}, samplesOf("n1", "view:memory"))
+	require.Equal(t, []string{"0: 0.1 of 0.3"}, samplesOf("n2", "view:cpu"), "the threshold of all nodes")
+	require.Equal(t, []string{"0: 0.9 of -", "15: 0.8 of -"}, samplesOf("n1", "cpu"))
+	require.Empty(t, samplesOf("n3", "view:cpu"), "nobody asked about it")
 	require.Contains(t, log.String(), "answer of Prometheus with a warning")
 	warned := strings.Count(log.String(), "query=view ")
 
@@ -205,7 +205,7 @@ func TestPrometheusSaysWhatIsWrong(t *testing.T) {
 	})
 }
 
-// TestPrometheusIsBounded: whoever has metrics of their own collected names their labels, and a server may answer with any text.
+// TestPrometheusIsBounded: anyone who has metrics of their own collected names their labels, and a server may answer with any text.
 func TestPrometheusIsBounded(t *testing.T) {
 	t.Parallel()
 	var series []string

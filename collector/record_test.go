@@ -205,8 +205,8 @@ func TestRecorderWritesNoSecrets(t *testing.T) {
 	require.Contains(t, tape.joinLines(), `"moved"`)
 }
 
-// TestRecorderTellsBreaks ends watches and forgets their history: what happened stands between the lines.
-func TestRecorderTellsBreaks(t *testing.T) {
+// TestRecorderReportsBreaks ends watches and forgets their history: what happened stands between the lines.
+func TestRecorderReportsBreaks(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
 	node := func(version string) string {
@@ -316,8 +316,8 @@ func TestRedactedUsers(t *testing.T) {
 	}
 }
 
-// TestRedactorTellsNoName puts random names where names stand.
-func TestRedactorTellsNoName(t *testing.T) {
+// TestRedactorShowsNoName puts random names where names stand.
+func TestRedactorShowsNoName(t *testing.T) {
 	t.Parallel()
 	r := NewRedactor()
 	letters := "abcdefghijklmnopqrstuvwxyz0123456789-"

@@ -26,7 +26,7 @@ const reviewed = 1000
 
 // submission is observations for the owner goroutine that no watch made, and where it says how many facts the writer must
 // have stored for them to be durable.
-type told struct {
+type submission struct {
 	seen   []Observation
 	ticket chan uint64
 }
@@ -60,13 +60,13 @@ func (c *Collector) countAudit(r AuditReport) {
 	}
 }
 
-// toldAtOnce bounds the requests of one body that are kept at once. What the watches see waits behind them, whatever an API server
+// keptAtOnce bounds the requests of one body that are kept at once. What the watches see waits behind them, whatever an API server
 // sends: a body of 10 MiB has more than ten thousand.
-const toldAtOnce = 400
+const keptAtOnce = 400
 
 // submitRequests hands requests to the owner goroutine, some at a time, and returns when their facts are kept. With an error some of them may be.
 func (c *Collector) submitRequests(ctx context.Context, requests []Request) error {
-	for some := range slices.Chunk(requests, toldAtOnce) {
+	for some := range slices.Chunk(requests, keptAtOnce) {
 		if err := c.sendPaced(ctx, some); err != nil {
 			return err
 		}
@@ -143,9 +143,9 @@ func (c *Collector) sendBatch(ctx context.Context, requests []Request) error {
 // submitObservations hands observations to the owner goroutine and returns when they are taken, with how many facts the writer must
 // have stored for theirs to be durable.
 func (c *Collector) submitObservations(ctx context.Context, seen []Observation) (upto uint64, err error) {
-	t := told{seen: seen, ticket: make(chan uint64, 1)}
+	t := submission{seen: seen, ticket: make(chan uint64, 1)}
 	select {
-	case c.told <- t:
+	case c.submissions <- t:
 	case <-c.ended:
 		return 0, ErrBusy
 	case <-ctx.Done():
@@ -160,7 +160,7 @@ func (c *Collector) submitObservations(ctx context.Context, seen []Observation) 
 }
 
 // handleRequests observes what was handed over: the owner's.
-func (c *Collector) handleRequests(ctx context.Context, t told) {
+func (c *Collector) handleRequests(ctx context.Context, t submission) {
 	now := c.Clock()
 	for _, o := range t.seen {
 		c.recordObservation(ctx, o(tracker.Seen{At: now}))

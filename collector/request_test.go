@@ -78,7 +78,7 @@ func TestReviewsAreTakenOrCounted(t *testing.T) {
 	c.Reviewed(other)
 	require.InDelta(t, 1, testutil.ToFloat64(c.metrics.Reviews.WithLabelValues(metrics.ReviewSkipped)), 0)
 
-	c.told <- told{ticket: make(chan uint64, 1), seen: []Observation{func(s tracker.Seen) tracker.Observation { // the owner stands still
+	c.submissions <- submission{ticket: make(chan uint64, 1), seen: []Observation{func(s tracker.Seen) tracker.Observation { // the owner stands still
 		<-block
 		return review.Request(s)
 	}}}
@@ -145,8 +145,8 @@ func TestFollow(t *testing.T) {
 	has(restarted, 7) // what was rotated while we were away, and the log itself; not what is older
 }
 
-// TestFollowALogThatIsEmptiedMeanwhile empties the log while its lines are taken, and writes more than there was.
-func TestFollowALogThatIsEmptiedMeanwhile(t *testing.T) {
+// TestFollowALogThatIsEmptiedWhileRead empties the log while its lines are taken, and writes more than there was.
+func TestFollowALogThatIsEmptiedWhileRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")
 	const before, after = "one\ntwo\n", "three\nfour\nfive\n"
@@ -187,21 +187,21 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		spool := &pacedSpool{}
-		c := &Collector{Config: Config{Spool: spool, Clock: time.Now}, pacing: make(chan struct{}, 1), told: make(chan told), out: &writer{}}
+		c := &Collector{Config: Config{Spool: spool, Clock: time.Now}, pacing: make(chan struct{}, 1), submissions: make(chan submission), out: &writer{}}
 		handed := 0
 		go func() {
-			for told := range c.told {
-				handed += len(told.seen)
-				told.ticket <- 0
+			for s := range c.submissions {
+				handed += len(s.seen)
+				s.ticket <- 0
 			}
 		}()
-		defer close(c.told)
-		some := make([]Request, toldAtOnce)
+		defer close(c.submissions)
+		some := make([]Request, keptAtOnce)
 		for i := range some {
 			some[i] = func(tracker.Seen) tracker.RequestObservation { return tracker.RequestObservation{} }
 		}
 		require.NoError(t, c.submitRequests(t.Context(), some), "not that many wait")
-		require.Equal(t, toldAtOnce, handed)
+		require.Equal(t, keptAtOnce, handed)
 
 		spool.setBacklog(true, 50)
 		done := make(chan error, mostPaced)
@@ -213,10 +213,10 @@ func TestPace(t *testing.T) {
 		_, err := c.Audit(t.Context(), strings.NewReader(newEvictionEvent()))
 		require.ErrorIs(t, err, ErrBusy)
 
-		spool.setBacklog(true, 50+toldAtOnce)
+		spool.setBacklog(true, 50+keptAtOnce)
 		time.Sleep(time.Second)
 		require.Len(t, done, 1, "what the database took is for one")
-		spool.setBacklog(false, 60+toldAtOnce)
+		spool.setBacklog(false, 60+keptAtOnce)
 		time.Sleep(time.Second)
 		require.Len(t, done, mostPaced)
 		for range mostPaced {

@@ -95,7 +95,7 @@ func TestDecodeScrapeSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestScrapedTextsAreClipped: names are labels of series, and whoever names them may not fill the record. What is not read is not even parsed.
+// TestScrapedTextsAreClipped: names are labels of series, and anyone who names them may not fill the record. What is not read is not even parsed.
 func TestScrapedTextsAreClipped(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", 2*maxName)
@@ -213,8 +213,8 @@ func TestScraperOfATargetThatIsAway(t *testing.T) {
 	require.ErrorIs(t, <-done, context.Canceled)
 }
 
-// TestScraperTellsGaps scrapes by a clock of its own: up to three intervals are no gap.
-func TestScraperTellsGaps(t *testing.T) {
+// TestScraperReportsGaps scrapes by a clock of its own: up to three intervals are no gap.
+func TestScraperReportsGaps(t *testing.T) {
 	t.Parallel()
 	var now atomic.Pointer[time.Time]
 	clock := func(after time.Duration) { at := auditNow.Add(after); now.Store(&at) }

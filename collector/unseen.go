@@ -10,17 +10,17 @@ import (
 
 const (
 	silentSince = 30 * time.Second // of a first list that nothing hinders, and that does not come: then it is a gap, too
-	tellAgain   = time.Minute      // between two reports of a gap that is open: another replica may have covered it until now
+	reportAgain   = time.Minute      // between two reports of a gap that is open: another replica may have covered it until now
 )
 
 // openGaps are the gaps of sources that this run has not seen yet. They are the owner goroutine's.
 type openGaps struct {
 	of     map[string][]trail.GapReport // by source
-	toldAt map[string]time.Time
+	reportedAt map[string]time.Time
 }
 
 func newOpenGaps(resumed []trail.GapReport) openGaps {
-	o := openGaps{of: map[string][]trail.GapReport{}, toldAt: map[string]time.Time{}}
+	o := openGaps{of: map[string][]trail.GapReport{}, reportedAt: map[string]time.Time{}}
 	for _, g := range resumed {
 		o.of[g.Source] = append(o.of[g.Source], g)
 	}
@@ -30,13 +30,13 @@ func newOpenGaps(resumed []trail.GapReport) openGaps {
 // reportUnseen records a gap for each source that could not be seen since this run began. A gap of an earlier run that is open still goes on.
 func (c *Collector) reportUnseen(ctx context.Context, now time.Time) {
 	for _, w := range c.neverSynced() {
-		if since := now.Sub(w.Since); since < c.UnseenAfter || w.Problem == "" && since < silentSince || now.Sub(c.gaps.toldAt[w.Source]) < tellAgain {
+		if since := now.Sub(w.Since); since < c.UnseenAfter || w.Problem == "" && since < silentSince || now.Sub(c.gaps.reportedAt[w.Source]) < reportAgain {
 			continue
 		}
 		if len(c.gaps.of[w.Source]) == 0 {
 			c.gaps.of[w.Source] = []trail.GapReport{c.gapOf(w)}
 		}
-		c.gaps.toldAt[w.Source] = now
+		c.gaps.reportedAt[w.Source] = now
 		for _, g := range c.gaps.of[w.Source] {
 			c.observeGap(ctx, now, g)
 		}
@@ -84,5 +84,5 @@ func (c *Collector) neverSynced() []trail.WatchSign {
 func (c *Collector) isComplete() bool {
 	all := c.Watches()
 	unseen := slices.DeleteFunc(slices.Clone(all), func(w trail.WatchSign) bool { return w.Synced })
-	return len(unseen) < len(all) && !slices.ContainsFunc(unseen, func(w trail.WatchSign) bool { return c.gaps.toldAt[w.Source].IsZero() })
+	return len(unseen) < len(all) && !slices.ContainsFunc(unseen, func(w trail.WatchSign) bool { return c.gaps.reportedAt[w.Source].IsZero() })
 }

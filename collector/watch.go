@@ -80,7 +80,7 @@ func Watches(name string) bool {
 	return found
 }
 
-// Decode reads an object of a watched resource, named by its plural, as its watch would. The observation lacks how it
+// Decode reads an object of a watched resource, named by its plural, as its watch would. The observation does not have how it
 // was seen.
 func Decode(name string, raw []byte) (Observation, error) {
 	r, found := findResource(name)

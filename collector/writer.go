@@ -20,7 +20,7 @@ const (
 	stopGrace     = 10 * time.Second       // for storing the rest when stopping
 	answerWithin  = time.Minute            // longest wait for an answer of the Sink, at first; doubles while a batch has none
 	backlog       = 48 << 20               // bytes of facts that may wait, some 50,000 facts; then the watches wait
-	listBacklog   = backlog / 8            // bytes of facts that may wait while a list goes on: it can wait, what happens meanwhile need not
+	listBacklog   = backlog / 8            // bytes of facts that may wait while a list goes on: it can wait, what happens during that time need not
 )
 
 // writer hands facts to the spool, or without one to the Sink, in batches and in order.

@@ -31,7 +31,7 @@ SELECT
 FROM evictrail_v1.loops
 WHERE ` + ofCluster + `
   AND closed_by IS DISTINCT FROM 'refuted'
-  AND ` + openMeanwhile + `
+  AND ` + openInRange + `
 ORDER BY opened_at DESC
 LIMIT 200`
 
@@ -43,7 +43,7 @@ SELECT
   'drain,' || node AS tags
 FROM evictrail_v1.drains
 WHERE ` + ofCluster + `
-  AND ` + drainedMeanwhile + `
+  AND ` + drainedInRange + `
 ORDER BY started_at DESC
 LIMIT 200`
 
@@ -72,7 +72,7 @@ SELECT
   'gap,' || source AS tags
 FROM evictrail_v1.gaps
 WHERE ` + ofCluster + `
-  AND ` + openMeanwhile + `
+  AND ` + openInRange + `
 ORDER BY opened_at DESC
 LIMIT 200`
 

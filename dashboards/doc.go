@@ -7,7 +7,7 @@
 //	}
 //
 // There is one file per dashboard; a function holds one panel with its title, description, unit and queries. What panels
-// have in common is in panel.go, the colours are in colour.go, the labels of values in label.go, the query type of Postgres, which the SDK lacks, in
+// have in common is in panel.go, the colours are in colour.go, the labels of values in label.go, the query type of Postgres, which the SDK does not have, in
 // postgres.go, variables in variable.go, annotations in annotation.go. "evictrail generate dashboards" writes the files,
 // the golden ones are in deploy/dashboards. Read dashboard.go first, then loop.go.
 //

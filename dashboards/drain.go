@@ -170,7 +170,7 @@ WITH drain AS (
   FROM evictrail_v1.drains
   WHERE ` + ofCluster + `
     AND node = ANY (ARRAY[${node:sqlstring}]::text[])
-    AND ` + drainedMeanwhile + `
+    AND ` + drainedInRange + `
   ORDER BY started_at DESC
   LIMIT 20
 ), guests AS (
@@ -242,7 +242,7 @@ SELECT
 FROM evictrail_v1.drains
 WHERE ` + ofCluster + `
   AND node = ANY (ARRAY[${node:sqlstring}]::text[])
-  AND ` + drainedMeanwhile + `
+  AND ` + drainedInRange + `
 ORDER BY started_at DESC
 LIMIT 200`
 
@@ -266,7 +266,7 @@ FROM evictrail_v1.evacuations
 WHERE ` + ofCluster + `
   AND node = ANY (ARRAY[${node:sqlstring}]::text[])
   AND strategy = 'External'
-  AND ` + markedMeanwhile + `
+  AND ` + markedInRange + `
 ORDER BY ended_at IS NOT NULL, marked_at
 LIMIT 200`
 

@@ -18,7 +18,7 @@ func newLoopDashboard() Dashboard {
 			newQueryVariable(varNode, "Node", nodesSQL), newMultiVariable(varIncident, "Incident", incidentChoiceSQL)),
 		annotations: append(newAnnotations(), deschedulerEvictions()),
 		rows: []row{
-			{question: "Who retries, and who is moved meanwhile?", panels: []cog.Builder[dashboard.Panel]{newTwoLanesPanel(), newLoopSentencesPanel()}},
+			{question: "Who retries, and who is moved during that time?", panels: []cog.Builder[dashboard.Panel]{newTwoLanesPanel(), newLoopSentencesPanel()}},
 			{question: "What proves it?", panels: []cog.Builder[dashboard.Panel]{newProofPanel()}},
 			{question: "Does KubeVirt back off, and does it help?", panels: []cog.Builder[dashboard.Panel]{newRetryCadencePanel()}},
 			{question: "Who holds the descheduler's slots?", panels: []cog.Builder[dashboard.Panel]{newSlotHoldersPanel(), newSlotsInUsePanel()}},
@@ -41,7 +41,7 @@ FROM evictrail_v1.loops
 WHERE ` + ofCluster + `
   AND ` + ofNode + `
   AND closed_by IS DISTINCT FROM 'refuted'
-  AND ` + openMeanwhile + `
+  AND ` + openInRange + `
 ORDER BY opened_at DESC
 LIMIT 100`
 
@@ -65,7 +65,7 @@ WITH evacuated AS (
   FROM evictrail_v1.evacuations
   WHERE ` + ofCluster + `
     AND ` + ofNode + `
-    AND ` + markedMeanwhile + `
+    AND ` + markedInRange + `
   ORDER BY failed_attempts DESC, marked_at
   LIMIT 200
 ), attempts AS (
@@ -221,7 +221,7 @@ FROM evictrail_v1.loops
 WHERE ` + ofCluster + `
   AND ` + ofNode + `
   AND loop_id::text = ANY (ARRAY[${incident:sqlstring}]::text[])
-  AND ` + openMeanwhile + `
+  AND ` + openInRange + `
 ORDER BY opened_at DESC
 LIMIT 20`
 
@@ -330,7 +330,7 @@ SELECT
   CASE
     WHEN strategy = 'External' THEN 'its owner, by moving it'
     WHEN in_progress_lost_at <= $__timeTo() THEN 'nobody: the descheduler has forgotten it, the slot is free'
-    WHEN failed_attempts >= 3 THEN 'you: it fails again and again (' || coalesce(` + labelSQL("last_failure_class", "evacuations.last_failure_class") + `, 'unknown') || '); cancel it or mend the cause'
+    WHEN failed_attempts >= 3 THEN 'you: it fails again and again (' || coalesce(` + labelSQL("last_failure_class", "evacuations.last_failure_class") + `, 'unknown') || '); cancel it or fix the cause'
     WHEN failed_attempts > 0 THEN 'KubeVirt, if a further attempt succeeds'
     ELSE 'KubeVirt, when the migration is over'
   END AS who_frees_it
@@ -343,7 +343,7 @@ ORDER BY ` + ofNode + ` DESC, marked_at
 LIMIT 100`
 
 func newSlotHoldersPanel() cog.Builder[dashboard.Panel] {
-	return newTablePanel("Slot holders", "Each takes a slot of the descheduler, of its node and in total, whoever asked, until its annotation goes. This node first.").
+	return newTablePanel("Slot holders", "Each takes a slot of the descheduler, of its node and in total, no matter who asked, until its annotation goes. This node first.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, slotHoldersSQL)).OverrideByName("age", setColumnUnit(units.Seconds)).OverrideByName("overdue", setColumnUnit(units.Seconds)).OverrideByName("who_frees_it", wrapColumn(320)).
 		Span(16).Height(8)
 }
@@ -367,7 +367,7 @@ func newActionsPanel() cog.Builder[dashboard.Panel] {
 			"   `evictrail loops --cluster \"${cluster}\" --node \"${node}\"` and `evictrail why-not node \"${node}\" --cluster \"${cluster}\"`\n\n" +
 			"2. **Stop the bleeding**: keep the descheduler from evicting others while the first VM is stuck (operator: `spec.mode: Predictive`), or let no pods come:\n\n" +
 			"   `kubectl cordon \"${node}\"`\n\n" +
-			"3. **Cancel or mend**: the advice of each incident has the command that cancels its evacuation, and what to look at where it fails.\n\n" +
+			"3. **Cancel or fix**: the advice of each incident has the command that cancels its evacuation, and what to look at where it fails.\n\n" +
 			"4. **Undo**: `kubectl uncordon \"${node}\"`.\n\n" +
 			"The runbook of the alert says more: docs/runbooks/EvictrailDualRetryLoop.md.").
 		Span(fullWidth).Height(7)

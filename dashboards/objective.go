@@ -42,7 +42,7 @@ WHERE ` + ofCluster + `
   AND node = ANY (ARRAY[${node:sqlstring}]::text[])
   AND NOT objective_met
   AND marked_at + objective <= $__timeTo()
-  AND ` + markedMeanwhile + `
+  AND ` + markedInRange + `
 ORDER BY ended_at IS NOT NULL, took DESC
 LIMIT 200`
 

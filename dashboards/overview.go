@@ -73,7 +73,7 @@ WHERE ` + ofCluster + `
   AND ` + ofNodes + `
   AND ` + ofNamespaces + `
   AND closed_by IS DISTINCT FROM 'refuted'
-  AND ` + openMeanwhile + `
+  AND ` + openInRange + `
 ORDER BY closed_at IS NOT NULL, opened_at DESC
 LIMIT 50`
 
@@ -279,24 +279,24 @@ WITH episodes AS (
   WHERE ` + ofCluster + `
     AND kind = 'dual_retry'
     AND closed_by IS DISTINCT FROM 'refuted'
-    AND ` + openMeanwhile + `
+    AND ` + openInRange + `
   UNION ALL
   SELECT node, first_failed_at, ended_at, 4
   FROM evictrail_v1.evacuations
   WHERE ` + ofCluster + `
     AND first_failed_at IS NOT NULL
-    AND ` + markedMeanwhile + `
+    AND ` + markedInRange + `
   UNION ALL
   SELECT node, started_at, ended_at, 3
   FROM evictrail_v1.drains
   WHERE ` + ofCluster + `
-    AND ` + drainedMeanwhile + `
+    AND ` + drainedInRange + `
   UNION ALL
   SELECT node, marked_at, ended_at, 2
   FROM evictrail_v1.evacuations
   WHERE ` + ofCluster + `
     AND trigger = 'descheduler'
-    AND ` + markedMeanwhile + `
+    AND ` + markedInRange + `
   UNION ALL
   SELECT node, $__timeFrom()::timestamptz, $__timeTo()::timestamptz, 1
   FROM unnest(ARRAY[${node:sqlstring}]::text[]) AS node
@@ -305,7 +305,7 @@ WITH episodes AS (
     FROM evictrail_v1.placements AS p
     WHERE ` + ofCluster + `
       AND p.node = node.node
-      AND ` + thereMeanwhile + `
+      AND ` + thereInRange + `
     ORDER BY from_at DESC
     LIMIT 1
   ) AS a_guest
@@ -490,7 +490,7 @@ SELECT
   detail
 FROM evictrail_v1.gaps
 WHERE ` + ofCluster + `
-  AND ` + openMeanwhile + `
+  AND ` + openInRange + `
 ORDER BY opened_at DESC
 LIMIT 100`
 

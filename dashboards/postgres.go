@@ -49,10 +49,10 @@ func newPostgresQuery(refID string, f format, query string) postgresQuery {
 
 // What overlaps the time range: rows of loops and gaps, of evacuations, of drains, and stays on nodes. What has no end goes on.
 const (
-	openMeanwhile    = "opened_at <= $__timeTo()\n  AND coalesce(closed_at, 'infinity') >= $__timeFrom()"
-	markedMeanwhile  = "marked_at <= $__timeTo()\n  AND coalesce(ended_at, 'infinity') >= $__timeFrom()"
-	drainedMeanwhile = "started_at <= $__timeTo()\n  AND coalesce(ended_at, 'infinity') >= $__timeFrom()"
-	thereMeanwhile   = "from_at <= $__timeTo()\n  AND coalesce(to_at, 'infinity') >= $__timeFrom()"
+	openInRange    = "opened_at <= $__timeTo()\n  AND coalesce(closed_at, 'infinity') >= $__timeFrom()"
+	markedInRange  = "marked_at <= $__timeTo()\n  AND coalesce(ended_at, 'infinity') >= $__timeFrom()"
+	drainedInRange = "started_at <= $__timeTo()\n  AND coalesce(ended_at, 'infinity') >= $__timeFrom()"
+	thereInRange   = "from_at <= $__timeTo()\n  AND coalesce(to_at, 'infinity') >= $__timeFrom()"
 )
 
 // clipDrawn ends a query for lanes: the states of a common table drawn (from_at, to_at, lane, state), cut to the time range.

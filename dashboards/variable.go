@@ -86,12 +86,12 @@ const nodesSQL = `
 SELECT node
 FROM evictrail_v1.placements
 WHERE ` + ofCluster + `
-  AND ` + thereMeanwhile + `
+  AND ` + thereInRange + `
 UNION
 SELECT node
 FROM evictrail_v1.drains
 WHERE ` + ofCluster + `
-  AND ` + drainedMeanwhile + `
+  AND ` + drainedInRange + `
 ORDER BY node
 LIMIT 2000`
 
@@ -100,6 +100,6 @@ const namespacesSQL = `
 SELECT DISTINCT namespace
 FROM evictrail_v1.placements
 WHERE ` + ofCluster + `
-  AND ` + thereMeanwhile + `
+  AND ` + thereInRange + `
 ORDER BY namespace
 LIMIT 5000`

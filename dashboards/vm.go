@@ -38,7 +38,7 @@ SELECT DISTINCT vmi
 FROM evictrail_v1.placements
 WHERE ` + ofCluster + `
   AND namespace = ${namespace:sqlstring}
-  AND ` + thereMeanwhile + `
+  AND ` + thereInRange + `
 ORDER BY vmi
 LIMIT 10000`
 
@@ -49,7 +49,7 @@ WITH drawn AS (
   FROM evictrail_v1.placements
   WHERE ` + ofCluster + `
     AND ` + ofVM + `
-    AND ` + thereMeanwhile + `
+    AND ` + thereInRange + `
   UNION ALL
   SELECT 2, 'moved by', created_at, finished_at, cause || ': ' || coalesce(outcome, 'running') || coalesce(', ' || ` + labelSQL("nullif(failure_class, outcome)", "migrations.failure_class") + `, '')
   FROM (
@@ -65,7 +65,7 @@ WITH drawn AS (
   FROM evictrail_v1.evacuations
   WHERE ` + ofCluster + `
     AND ` + ofVM + `
-    AND ` + markedMeanwhile + `
+    AND ` + markedInRange + `
   UNION ALL
   SELECT
     4,
@@ -241,7 +241,7 @@ FROM evictrail_v1.loops
 WHERE ` + ofCluster + `
   AND ` + ofVM + `
   AND closed_by IS DISTINCT FROM 'refuted'
-  AND ` + openMeanwhile + `
+  AND ` + openInRange + `
 ORDER BY opened_at DESC
 LIMIT 50`
 

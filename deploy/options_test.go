@@ -70,7 +70,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestCheckTellsEveryMistake(t *testing.T) {
+func TestCheckReportsEveryMistake(t *testing.T) {
 	t.Parallel()
 	err := deploy.Options{}.Check()
 	for _, what := range []string{"namespace", "service", "port", "policy name"} {

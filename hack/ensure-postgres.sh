@@ -9,7 +9,7 @@ oldest=15
 
 say() { echo "ensure-postgres: $*" >&2; }
 
-# good tells whether the directory holds a server that is new enough.
+# good reports whether the directory holds a server that is new enough.
 good() {
   local major
   [[ -x $1/postgres && -x $1/initdb ]] || return 1
@@ -47,7 +47,7 @@ as_root() {
 }
 
 # Debian's package makes a database cluster and starts it, unless this file says no. It is there during the installation
-# only: who installs another version later gets what Debian gives everybody.
+# only: who installs another version later gets what Debian installs for everybody.
 dropin=/etc/postgresql-common/createcluster.d/evictrail.conf
 
 cleanup() {

@@ -11,7 +11,7 @@ here=bin/debian/promtool
 
 say() { echo "ensure-promtool: $*" >&2; }
 
-# good tells whether the program is a promtool that is new enough.
+# good reports whether the program is a promtool that is new enough.
 good() {
   local version
   version=$("$1" --version 2>&1 | sed -nE 's/^promtool, version ([0-9]+\.[0-9]+).*/\1/p')

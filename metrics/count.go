@@ -18,7 +18,7 @@ const settleAfter = 40 * time.Second
 // judgedAfter is how long after a move is known for good what came of it: one that was made before evictrail came is counted where that is known later.
 const judgedAfter = 15 * time.Minute
 
-// forgetAfter is how long the series of a node that is gone stay: what ended with it is counted and scraped meanwhile.
+// forgetAfter is how long the series of a node that is gone stay: what ended with it is counted and scraped during that time.
 const forgetAfter = 5 * time.Minute
 
 // ledger holds what was stored and is not counted yet.

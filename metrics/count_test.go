@@ -57,7 +57,7 @@ func newFailedMigration(id string, class trail.FailureClass, was string, change 
 	}}}}
 }
 
-func TestWhatIsToldLateIsCountedRight(t *testing.T) {
+func TestWhatIsReportedLateIsCountedRight(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
 	c.countAfter(0, newFailedMigration("m1", trail.FailureUnknown, "", trail.ChangeOther))
@@ -104,12 +104,12 @@ func TestWhatIsTakenBackIsNotCounted(t *testing.T) {
 func TestWhatGoesOnAfterAllHasNotEnded(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
-	told := func(change trail.Change, was string, outcome trail.Outcome) trail.News {
+	newsOf := func(change trail.Change, was string, outcome trail.Outcome) trail.News {
 		return trail.News{Evacuations: []trail.RowChange[trail.Evacuation]{{ID: "e", Change: change, Was: was, Row: trail.Evacuation{Node: "n", MarkedAt: start, EndedAt: start, Outcome: outcome}}}}
 	}
-	c.countAfter(0, told(trail.ChangeNew, "", trail.OutcomeCancelled))
-	c.countAfter(time.Second, told(trail.ChangeOther, "cancelled", ""))
-	c.countAfter(time.Hour, told(trail.ChangeOther, "", trail.OutcomeMigrated))
+	c.countAfter(0, newsOf(trail.ChangeNew, "", trail.OutcomeCancelled))
+	c.countAfter(time.Second, newsOf(trail.ChangeOther, "cancelled", ""))
+	c.countAfter(time.Hour, newsOf(trail.ChangeOther, "", trail.OutcomeMigrated))
 	c.CountRest()
 	require.InDelta(t, 1, c.readValue(t, metrics.EvacuationsEndedTotal), 0)
 	require.InDelta(t, 1, c.readValue(t, metrics.EvacuationsEndedTotal, "migrated"), 0)
@@ -119,7 +119,7 @@ func TestWhatGoesOnAfterAllHasNotEnded(t *testing.T) {
 // TestObjectiveIsCountedOnce follows one evacuation that is reported late: missed while it went on, and again when it ended.
 func TestObjectiveIsCountedOnce(t *testing.T) {
 	t.Parallel()
-	told := func(judged bool, met *bool, outcome trail.Outcome) trail.News {
+	newsOf := func(judged bool, met *bool, outcome trail.Outcome) trail.News {
 		e := trail.Evacuation{Node: "n", RequesterClass: trail.RequesterKured, MarkedAt: start, Objective: trail.Span(time.Minute), ObjectiveMet: met, Outcome: outcome}
 		if outcome != "" {
 			e.EndedAt = start.Add(50 * time.Second)
@@ -130,33 +130,33 @@ func TestObjectiveIsCountedOnce(t *testing.T) {
 		return c.readValue(t, metrics.EvacuationObjectiveTotal, "kured", "met"), c.readValue(t, metrics.EvacuationObjectiveTotal, "kured", "missed")
 	}
 	late := newCounting()
-	late.countAfter(0, told(false, nil, ""))
-	late.countAfter(time.Minute, told(false, new(false), ""))
+	late.countAfter(0, newsOf(false, nil, ""))
+	late.countAfter(time.Minute, newsOf(false, new(false), ""))
 	late.countAfter(3*time.Minute, trail.News{})
-	late.countAfter(4*time.Minute, told(true, new(false), trail.OutcomeMigrated))
+	late.countAfter(4*time.Minute, newsOf(true, new(false), trail.OutcomeMigrated))
 	late.CountRest()
 	met, missed := counts(late)
 	require.InDelta(t, 0, met, 0)
 	require.InDelta(t, 1, missed, 0, "that it ended makes it no other")
 
 	right := newCounting()
-	right.countAfter(time.Minute, told(false, new(false), ""))
-	right.countAfter(time.Minute+30*time.Second, told(true, new(true), trail.OutcomeMigrated)) // its end was reported late
+	right.countAfter(time.Minute, newsOf(false, new(false), ""))
+	right.countAfter(time.Minute+30*time.Second, newsOf(true, new(true), trail.OutcomeMigrated)) // its end was reported late
 	right.CountRest()
 	met, missed = counts(right)
 	require.InDelta(t, 1, met, 0)
 	require.InDelta(t, 0, missed, 0, "it had left in time")
 
 	back := newCounting()
-	back.countAfter(time.Minute, told(false, new(false), ""))
-	back.countAfter(time.Minute+30*time.Second, told(true, nil, trail.OutcomeCancelled))
+	back.countAfter(time.Minute, newsOf(false, new(false), ""))
+	back.countAfter(time.Minute+30*time.Second, newsOf(true, nil, trail.OutcomeCancelled))
 	back.CountRest()
 	met, missed = counts(back)
 	require.Zero(t, met+missed, "it was cancelled in time")
 
 	before := newCounting()
 	before.CountSince(start.Add(time.Minute + time.Second))
-	before.countAfter(2*time.Minute, told(false, new(false), ""))
+	before.countAfter(2*time.Minute, newsOf(false, new(false), ""))
 	before.CountRest()
 	_, missed = counts(before)
 	require.Zero(t, missed, "its time was over before we came")
@@ -301,20 +301,20 @@ evictrail_migration_postcopy_failures_total{node="worker-2"} 0
 func TestGuestsAreCountedOnceTheirEndIsKnown(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
-	told := func(id string, by trail.Ending, was string, change trail.Change) trail.News {
+	newsOf := func(id string, by trail.Ending, was string, change trail.Change) trail.News {
 		return trail.News{Placements: []trail.RowChange[trail.Placement]{{ID: id, Was: was, Change: change, Row: trail.Placement{Node: "worker-1", EndedBy: by, ToAt: start}}}}
 	}
-	c.countAfter(0, told("p1", "", "", trail.ChangeNew))
-	c.countAfter(0, told("p2", trail.EndingStopped, "", trail.ChangeOther))
-	c.countAfter(0, told("p1", trail.EndingFailed, "", trail.ChangeOther))
-	c.countAfter(time.Minute, told("p1", trail.EndingTaint, "failed", trail.ChangeOther))
+	c.countAfter(0, newsOf("p1", "", "", trail.ChangeNew))
+	c.countAfter(0, newsOf("p2", trail.EndingStopped, "", trail.ChangeOther))
+	c.countAfter(0, newsOf("p1", trail.EndingFailed, "", trail.ChangeOther))
+	c.countAfter(time.Minute, newsOf("p1", trail.EndingTaint, "failed", trail.ChangeOther))
 	c.countAfter(90*time.Second, trail.News{})
 	require.Zero(t, c.readValue(t, metrics.GuestsEndedTotal), "who began it may be reported late")
 	c.countAfter(2*time.Minute, trail.News{})
 	require.InDelta(t, 1, c.readValue(t, metrics.GuestsEndedTotal, "taint_manager", "unknown"), 0)
-	c.countAfter(3*time.Minute, told("p1", trail.EndingEvicted, "taint_manager", trail.ChangeOther))
-	c.countAfter(4*time.Minute, told("p3", trail.EndingPreempted, "", trail.ChangeOther))
-	c.countAfter(4*time.Minute, told("p3", "", "preempted", trail.ChangeOther)) // a restore of the cluster undid it
+	c.countAfter(3*time.Minute, newsOf("p1", trail.EndingEvicted, "taint_manager", trail.ChangeOther))
+	c.countAfter(4*time.Minute, newsOf("p3", trail.EndingPreempted, "", trail.ChangeOther))
+	c.countAfter(4*time.Minute, newsOf("p3", "", "preempted", trail.ChangeOther)) // a restore of the cluster undid it
 	c.CountRest()
 	require.InDelta(t, 1, c.readValue(t, metrics.GuestsEndedTotal), 0, "what was counted is not counted again")
 }
@@ -323,19 +323,19 @@ func TestGuestsAreCountedOnceTheirEndIsKnown(t *testing.T) {
 func TestMovesAreCountedOnceJudged(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
-	told := func(benefit trail.Benefit, final bool, was string, judged bool, change trail.Change) trail.News {
+	newsOf := func(benefit trail.Benefit, final bool, was string, judged bool, change trail.Change) trail.News {
 		return trail.News{Migrations: []trail.RowChange[trail.Migration]{{ID: "m1", Was: was, Judged: judged, Change: change, Row: trail.Migration{
 			UID: "m1", Trigger: trail.TriggerDescheduler, Outcome: trail.OutcomeSucceeded, CreatedAt: start, FinishedAt: start.Add(time.Minute), AskedBy: trail.RequesterDescheduler,
 			Benefit: benefit, BenefitFinal: final,
 		}}}}
 	}
-	c.countAfter(0, told(trail.Helped, false, "", false, trail.ChangeNew))
+	c.countAfter(0, newsOf(trail.Helped, false, "", false, trail.ChangeNew))
 	c.countAfter(time.Minute, trail.News{})
 	require.Zero(t, c.readValue(t, metrics.MovesTotal), "it may change")
-	c.countAfter(15*time.Minute, told(trail.Harmed, true, "succeeded", false, trail.ChangeOther))
+	c.countAfter(15*time.Minute, newsOf(trail.Harmed, true, "succeeded", false, trail.ChangeOther))
 	c.countAfter(16*time.Minute, trail.News{})
 	require.InDelta(t, 1, c.readValue(t, metrics.MovesTotal, "descheduler", "harmed"), 0)
-	c.countAfter(17*time.Minute, told(trail.Helped, true, "succeeded", true, trail.ChangeOther))
+	c.countAfter(17*time.Minute, newsOf(trail.Helped, true, "succeeded", true, trail.ChangeOther))
 	c.CountRest()
 	require.InDelta(t, 1, c.readValue(t, metrics.MovesTotal), 0, "what was counted is not counted again")
 	require.InDelta(t, 1, c.readValue(t, metrics.MigrationsTotal), 0)

@@ -9,7 +9,7 @@
 //	views/       the views that readers see, one file each, written as CREATE OR REPLACE
 //	steps/       NNN_what.sql: what brings the tables of schema NNN-1 to NNN
 //
-// The version of the schema is that of the last step. Whoever changes a table changes its file and writes a step that does
+// The version of the schema is that of the last step. Anyone who changes a table changes its file and writes a step that does
 // the same to a table that is there; a test of package store compares what both come to. Functions and views are applied
 // again after steps, so they are changed in their files alone, with a step that says so where it does nothing else. Of views
 // columns are only added, at the end: anything else is a new schema of views. A step that takes away a column drops the

@@ -24,7 +24,7 @@ func TestDefinitionsMayBeAppliedAgain(t *testing.T) {
 	}
 }
 
-// TestUpdateBeginsWhereTheDatabaseIs: an empty database gets tables, one of an older schema the steps that it lacks, and either the views.
+// TestUpdateBeginsWhereTheDatabaseIs: an empty database gets tables, one of an older schema the steps that it does not have, and either the views.
 func TestUpdateBeginsWhereTheDatabaseIs(t *testing.T) {
 	t.Parallel()
 	dirs := func(version int64) (out []string, versions []int64) {

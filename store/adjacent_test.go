@@ -87,9 +87,9 @@ func TestOldProgramOnTheNextSchema(t *testing.T) {
 	require.ErrorContains(t, err, "use a newer evictrail")
 }
 
-// TestAnotherProgramDerivesAnew leaves a row as if other rules had derived it: the program that did so before leaves it, any other puts it right,
+// TestAnotherProgramRederives leaves a row as if other rules had derived it: the program that did so before leaves it, any other puts it right,
 // and so does the same one after one that did not say who it was.
-func TestAnotherProgramDerivesAnew(t *testing.T) {
+func TestAnotherProgramRederives(t *testing.T) {
 	t.Parallel()
 	facts := storetest.Incident("c1", 2)
 	s := storetest.New(t)

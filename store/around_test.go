@@ -72,12 +72,12 @@ func TestDerivedAsOfAllFacts(t *testing.T) {
 					require.NoError(t, s.Alive(t.Context(), "c1", at))
 					_, _, err = s.DeriveDue(t.Context(), "c1", at)
 					require.NoError(t, err)
-					told := storetest.DerivedRows(t, s)
+					rows := storetest.DerivedRows(t, s)
 					_, err = s.Rederive(t.Context(), "c1")
 					require.NoError(t, err)
-					anew := storetest.DerivedRows(t, s)
-					for table := range anew {
-						require.Equal(t, anew[table], told[table], "%s after %d batches of %d", table, i+1, len(all))
+					rederived := storetest.DerivedRows(t, s)
+					for table := range rederived {
+						require.Equal(t, rederived[table], rows[table], "%s after %d batches of %d", table, i+1, len(all))
 					}
 				}
 			}
@@ -88,9 +88,9 @@ func TestDerivedAsOfAllFacts(t *testing.T) {
 	}
 }
 
-// TestWhatWasOverStaysAsItIsTold has a loop on a node that is over, and hours later a drain of it that begins with a cordon some minutes before it is
+// TestWhatWasOverStaysAsItIsRecorded has a loop on a node that is over, and hours later a drain of it that begins with a cordon some minutes before it is
 // asked of VMs: the rows of the drain are those of all facts, and the loop is not looked at.
-func TestWhatWasOverStaysAsItIsTold(t *testing.T) {
+func TestWhatWasOverStaysAsItIsRecorded(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
@@ -129,17 +129,17 @@ func TestWhatWasOverStaysAsItIsTold(t *testing.T) {
 	})
 	require.Equal(t, 1, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.timeline WHERE kind = 'drain_started' AND at = $1", start.Add(5*time.Hour)))
 	see(311, vmi("n1"))
-	told := storetest.DerivedRows(t, s)
-	require.Contains(t, told["loops"][0], "as it was recorded")
-	require.Len(t, told["drains"], 1)
-	require.Contains(t, told["drains"][0], `"started_at": "2026-11-21T05:00:00+00:00"`)
+	rows := storetest.DerivedRows(t, s)
+	require.Contains(t, rows["loops"][0], "as it was recorded")
+	require.Len(t, rows["drains"], 1)
+	require.Contains(t, rows["drains"][0], `"started_at": "2026-11-21T05:00:00+00:00"`)
 	_, err = s.Rederive(t.Context(), "c1")
 	require.NoError(t, err)
-	anew := storetest.DerivedRows(t, s)
-	require.NotContains(t, anew["loops"][0], "as it was recorded")
-	delete(told, "loops")
-	delete(anew, "loops")
-	require.Equal(t, anew, told)
+	rederived := storetest.DerivedRows(t, s)
+	require.NotContains(t, rederived["loops"][0], "as it was recorded")
+	delete(rows, "loops")
+	delete(rederived, "loops")
+	require.Equal(t, rederived, rows)
 }
 
 // TestWhatWentOnAcrossIsSent has a request that counts as repeated until after the time since which its VM is derived again, which its facts do not say: it stays, as

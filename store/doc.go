@@ -29,7 +29,7 @@
 //   - A replica (replica.go) is what a collector writes to. epoch.go notices that the database lost what it had acknowledged, probe.go that it takes
 //     nothing, report.go reports to the others how recording goes.
 //   - Lease: one replica at a time derives, in a term (leader.go), or a tool that a user runs (byhand.go).
-//   - Fold and flush: deriver.go has subjects derived that are dirty or due, in memory; load reads what that lacks, and flush.go writes what changed.
+//   - Fold and flush: deriver.go has subjects derived that are dirty or due, in memory; load reads what that does not hold, and flush.go writes what changed.
 //     failures.go leaves out for a while what cannot be derived.
 //
 // What people write themselves, acknowledgements, is no fact: acknowledge.go.

@@ -95,7 +95,7 @@ func TestWriterNeedsNoMore(t *testing.T) {
 	require.Zero(t, stray)
 }
 
-// TestGrantIsForNewTables: an upgrade needs no superuser. Whoever owns the schema grants what it brought, nobody else does.
+// TestGrantIsForNewTables: an upgrade needs no superuser. Anyone who owns the schema grants what it brought, nobody else does.
 func TestGrantIsForNewTables(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t)

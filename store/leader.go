@@ -187,7 +187,7 @@ func (c *ClusterStore) KeepUp(ctx context.Context) (news trail.News, rest time.D
 	return news, rest, err
 }
 
-// deriveInTerm is deriver.tick in the term of this replica. A tool that derived meanwhile ended it: then it begins another.
+// deriveInTerm is deriver.tick in the term of this replica. A tool that derived during that time ended it: then it begins another.
 func (c *ClusterStore) deriveInTerm(ctx context.Context) (count int, news trail.News, more bool, err error) {
 	d := c.deriver.Load()
 	if d == nil {

@@ -375,7 +375,7 @@ func TestALeaderAfterATool(t *testing.T) {
 	require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.subjects WHERE dirty_since IS NOT NULL"))
 }
 
-// TestAListThatIsRecordedFirst has a replica list a VM, and another one, which watched, record the same change later, as of an earlier version: it is one change, whoever
+// TestAListThatIsRecordedFirst has a replica list a VM, and another one, which watched, record the same change later, as of an earlier version: it is one change, no matter who
 // comes first.
 func TestAListThatIsRecordedFirst(t *testing.T) {
 	t.Parallel()

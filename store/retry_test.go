@@ -9,16 +9,16 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// TestATransactionThatIsDoneAgainIsTold has transactions end in a deadlock and a serialization failure, and then in deadlocks for ever: each time that one is
+// TestARetriedTransactionIsReported has transactions end in a deadlock and a serialization failure, and then in deadlocks for ever: each time that one is
 // done again is reported, and the error of the last is the caller's.
-func TestATransactionThatIsDoneAgainIsTold(t *testing.T) {
+func TestARetriedTransactionIsReported(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	var told []string
+	var codes []string
 	s.DB.Retried = func(err error) {
 		var state *pgconn.PgError
 		require.ErrorAs(t, err, &state)
-		told = append(told, state.Code)
+		codes = append(codes, state.Code)
 	}
 	_, err := s.DB.Exec(t.Context(), `
 		CREATE SEQUENCE tried;
@@ -36,12 +36,12 @@ func TestATransactionThatIsDoneAgainIsTold(t *testing.T) {
 	facts := storetest.Incident("c1", 2)
 	_, err = s.For("c1", "r1").Append(t.Context(), facts[:5])
 	require.NoError(t, err)
-	require.Equal(t, []string{"40P01", "40001"}, told)
+	require.Equal(t, []string{"40P01", "40001"}, codes)
 	require.Equal(t, 5, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.events"))
 
-	told = nil
+	codes = nil
 	_, err = s.For("c1", "r1").Append(t.Context(), facts[5:10])
 	require.Error(t, err)
-	require.Len(t, told, 9)
+	require.Len(t, codes, 9)
 	require.Equal(t, 5, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.events"))
 }

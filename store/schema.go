@@ -74,7 +74,7 @@ func readSchema(ctx context.Context, q querier) (SchemaStatus, error) {
 
 // One program at a time updates the schema: it locks what goose locked for programs before schema 39, so that these
 // wait, too. The lock ends with the transaction, so no pooler can keep it. Tables are waited for a while at most:
-// whoever wants to read one waits behind us.
+// anyone who wants to read one waits behind us.
 const lockSchema = `
 SET LOCAL statement_timeout = 0;
 SET LOCAL lock_timeout = '5min';

@@ -213,7 +213,7 @@ func storeBatches(t *testing.T, s *store.Store, batches ...[]trail.Fact) map[str
 	return anHourOn(t, s)
 }
 
-// anHourOn returns the rows as they stand an hour after the beginning, whoever was seen last.
+// anHourOn returns the rows as they stand an hour after the beginning, no matter who was seen last.
 func anHourOn(t *testing.T, s *store.Store) map[string][]string {
 	t.Helper()
 	err := s.For("c1", "r1").Alive(t.Context(), start.Add(time.Hour), nil)

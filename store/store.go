@@ -16,7 +16,7 @@ type Store struct {
 	DB *pg.DB // the connections of all rooms
 	// Underived is called for each subject that cannot be derived, when that fails for the first time; nil calls nobody. It is set before anything is written.
 	Underived func(DeriveFailure)
-	// WindowMemory is how many bytes of history whoever derives a cluster holds in memory, about; 0: DefaultWindowMemory. It is set before anything is written.
+	// WindowMemory is how many bytes of history anyone who derives a cluster holds in memory, about; 0: DefaultWindowMemory. It is set before anything is written.
 	WindowMemory int
 
 	grown  atomic.Int64 // facts since rows were counted
@@ -47,7 +47,7 @@ func OpenLater(ctx context.Context, url, passwordFile string) (*Store, error) {
 	return New(db), nil
 }
 
-// New returns the store on a database. Whoever closes the store closes the connections.
+// New returns the store on a database. Anyone who closes the store closes the connections.
 func New(db *pg.DB) *Store {
 	return &Store{Whole: read.New(db), DB: db, months: map[time.Time]bool{}, tools: map[string]*deriver{}}
 }

@@ -69,7 +69,7 @@ func TestAppendInAnyOrderAndSize(t *testing.T) {
 	}
 }
 
-func TestRederiveGivesTheSameRows(t *testing.T) {
+func TestRederivedRowsAreTheSame(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for _, cluster := range []string{"c1", "c2"} {

@@ -17,7 +17,7 @@ type Account struct {
 type Accounts []Account
 
 // knownAccounts are the service accounts under which the projects are installed by what they ship. Each names its namespace: an account of any name
-// can be made by whoever may edit one namespace. No namespace begins with a *, as some users make namespaces, too. The first that matches counts.
+// can be made by anyone who may edit one namespace. No namespace begins with a *, as some users make namespaces, too. The first that matches counts.
 var knownAccounts = Accounts{
 	// descheduler kubernetes/base/rbac.yaml, and the chart charts/descheduler, whose account is named after the release; OpenShift:
 	// cluster-kube-descheduler-operator bindata/assets/kube-descheduler, with the operator and the soft tainter.
@@ -173,7 +173,7 @@ func parseAccount(line string) (Account, error) {
 	return Account{pattern, class}, nil
 }
 
-// statedClasses are the classes that may be stated of an account: all but the one of requests that nobody saw.
+// statedClasses are the classes that may be stated of an account: all but the one of requests that were not seen.
 func statedClasses() []RequesterClass {
 	return slices.DeleteFunc(Requesters(), func(c RequesterClass) bool { return c == RequesterUnknown })
 }

@@ -38,7 +38,7 @@ func selectAcceptedRequests(facts []Fact, action Action, is func(Fact, *RequestD
 	return out
 }
 
-// createdBy returns who made a migration; nil where nobody saw it. KubeVirt's own are not looked for: their objects say
+// createdBy returns who made a migration; nil where unknown. KubeVirt's own are not looked for: their objects say
 // it, and what they were made for has a requester of its own.
 func (m *migration) createdBy(own []Fact, env *Env) *RequestDetail {
 	if m.spec.Evacuation || m.spec.WorkloadUpdate || m.spec.VolumeUpdate {
@@ -57,7 +57,7 @@ func (m *migration) createdBy(own []Fact, env *Env) *RequestDetail {
 	}))
 }
 
-// deletedBy returns who deleted a migration first; nil where nobody saw it.
+// deletedBy returns who deleted a migration first; nil where unknown.
 func (m *migration) deletedBy(env *Env) *RequestDetail {
 	for _, f := range env.findMigrationRequests(m.Namespace) {
 		d, ok := f.Detail.(*RequestDetail)
@@ -68,15 +68,15 @@ func (m *migration) deletedBy(env *Env) *RequestDetail {
 	return nil
 }
 
-// cancelledBy returns who cancelled an evacuation through the subresource; nil where nobody saw it. Of an end that was not
+// cancelledBy returns who cancelled an evacuation through the subresource; nil where unknown. Of an end that was not
 // seen when it happened, any cancellation since the mark may be the cause.
 func (e *evacuation) cancelledBy(own []Fact) *RequestDetail {
 	if e.Outcome != OutcomeCancelled {
 		return nil
 	}
 	return findSoleRequest(selectAcceptedRequests(own, ActionCancel, func(f Fact, d *RequestDetail) bool {
-		meanwhile := e.endLate && f.OccurredAt.After(e.MarkedAt) && !f.OccurredAt.After(e.EndedAt)
-		return meanwhile || computeDistance(e.EndedAt, f.OccurredAt, d.AnsweredAt) <= markSlack
+		whileOpen := e.endLate && f.OccurredAt.After(e.MarkedAt) && !f.OccurredAt.After(e.EndedAt)
+		return whileOpen || computeDistance(e.EndedAt, f.OccurredAt, d.AnsweredAt) <= markSlack
 	}))
 }
 

@@ -42,7 +42,7 @@ func assignAttempts(lives []*life, migrations []*migration, env *Env) {
 }
 
 // retriedWithin is how long after the last attempt that is over KubeVirt makes the next one of an evacuation, for all that is seen of it. It makes it at once where
-// there is a slot, and what holds that back ends after 320 s; whoever is marked for longer is seen to be marked. A migration that comes later is for another
+// there is a slot, and what holds that back ends after 320 s; anyone who is marked for longer is seen to be marked. A migration that comes later is for another
 // evacuation, whose mark was not seen either.
 const retriedWithin = 10 * time.Minute
 

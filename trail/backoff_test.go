@@ -32,7 +32,7 @@ func TestBackoff(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		tell func(*history)
+		arrange func(*history)
 		want []string // of each decision that holds: its count, how long, whether it is capped
 	}{
 		{"20 s doubling to 320 s, and no further", func(h *history) { marked(h); fails(h, 1, 8) },
@@ -138,7 +138,7 @@ func TestBackoff(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHistory()
-			c.tell(h)
+			c.arrange(h)
 			var got []string
 			for _, d := range h.decisionsAt(200*time.Hour, "db", trail.LayerBackoff) {
 				if d.Verdict != trail.VerdictHolds {
@@ -160,7 +160,7 @@ func TestBackoff(t *testing.T) {
 
 func formatDigit(n int) string { return string(rune('0' + n)) }
 
-// TestBackoffIsOver follows how backoffs end, and what the evacuation says of its next attempt meanwhile.
+// TestBackoffIsOver follows how backoffs end, and what the evacuation says of its next attempt during that time.
 func TestBackoffIsOver(t *testing.T) {
 	t.Parallel()
 	h := newHistory()

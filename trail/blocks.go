@@ -133,7 +133,7 @@ func (n *node) cooledBetween(p *Placement, between interval) bool {
 	return false
 }
 
-// migratedBetween reports whether a migration of the guest away from the node ran meanwhile.
+// migratedBetween reports whether a migration of the guest away from the node ran during that time.
 func (n *node) migratedBetween(p *Placement, between interval) bool {
 	for _, m := range n.Migrations {
 		running := interval{m.RunningAt.Add(-time.Second), m.FinishedAt}

@@ -102,7 +102,7 @@ func (s *standing) summarizeEnd() string {
 	return text
 }
 
-// summarizeRequester says who asked for what happened, when and with which words, and how often it was asked for once more. Where nobody saw who, how the
+// summarizeRequester says who asked for what happened, when and with which words, and how often it was asked for once more. Where who asked is unknown, how the
 // cause is known.
 func (p episode) summarizeRequester(d Derived) string {
 	r, e, m := p.request, p.evacuation, p.migration

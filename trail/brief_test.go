@@ -30,7 +30,7 @@ func TestBrief(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		tell func(*history)
+		arrange func(*history)
 		want []string
 	}{
 		{"it was never seen", func(*history) {}, []string{"Status: Not running"}},
@@ -56,7 +56,7 @@ func TestBrief(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHistory()
-			c.tell(h)
+			c.arrange(h)
 			var got []string
 			for _, l := range h.deriveAt(10*time.Minute).Why("shop", "db").Brief.Lines() {
 				got = append(got, l.Label+": "+l.Text)

@@ -81,7 +81,7 @@ func BySubject(facts []Fact) map[Subject][]Fact {
 }
 
 // NewCluster puts together what is known of a part of a cluster at a moment: rows that were derived before, which may have been
-// stored meanwhile, and facts, in any order, of the rules in force and of annotations.
+// stored during that time, and facts, in any order, of the rules in force and of annotations.
 func NewCluster(rows map[Subject]Derived, facts []Fact, now time.Time) *Cluster {
 	for _, d := range rows {
 		for i := range d.Migrations {

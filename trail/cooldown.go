@@ -193,15 +193,15 @@ func (c *cooling) followChanges(i int, d Decision, m *moment) []Decision {
 		if p.Model == CooldownNone {
 			return append(out, d.newRelease(DecidedOver, t, uid))
 		}
-		anew := c.newDecision(p, c.completions[:i+1], t)
-		if anew.Until.Equal(d.Until) && anew.Count == d.Count {
+		rebuilt := c.newDecision(p, c.completions[:i+1], t)
+		if rebuilt.Until.Equal(d.Until) && rebuilt.Count == d.Count {
 			continue
 		}
-		if anew.ID = hashID("cooldown anew", uid, formatTime(t)); !t.Before(anew.Until) {
-			return append(out, anew.newRelease(DecidedExpired, t, uid))
+		if rebuilt.ID = hashID("cooldown anew", uid, formatTime(t)); !t.Before(rebuilt.Until) {
+			return append(out, rebuilt.newRelease(DecidedExpired, t, uid))
 		}
-		anew.Verdict, anew.Reason, anew.EventID = VerdictHolds, DecidedAnew, d.EventID
-		out, d = append(out, anew), anew
+		rebuilt.Verdict, rebuilt.Reason, rebuilt.EventID = VerdictHolds, DecidedAgain, d.EventID
+		out, d = append(out, rebuilt), rebuilt
 	}
 	switch {
 	case superseded(d.Until):

@@ -173,7 +173,7 @@ func TestCooldownModels(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		tell  func(*history)
+		arrange  func(*history)
 		model string
 		want  last
 	}{
@@ -239,7 +239,7 @@ func TestCooldownModels(t *testing.T) {
 			t.Parallel()
 			h := newHistory()
 			h.applyPolicy(0, settings)
-			c.tell(h)
+			c.arrange(h)
 			var got trail.Decision
 			for _, d := range h.decisionsAt(100*time.Hour, "db", trail.LayerCooldown) {
 				if d.Verdict == trail.VerdictHolds {
@@ -254,14 +254,14 @@ func TestCooldownModels(t *testing.T) {
 	}
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
-		for name, tell := range map[string]func(*history){
+		for name, arrange := range map[string]func(*history){
 			"no policy":               func(*history) {},
 			"the plugin is not in it": func(h *history) { h.applyPolicy(0, trail.DeschedulerSettings{}) },
 			"stated":                  func(h *history) { s := settings; s.Model = trail.CooldownNone; h.applyPolicy(0, s) },
 			"its metrics are absent":  func(h *history) { h.applyPolicy(0, settings); h.startDescheduler(0, "v0.34", false) },
 		} {
 			h := newHistory()
-			tell(h)
+			arrange(h)
 			h.moveHourly("SS")
 			require.Empty(t, h.decisionsAt(100*time.Hour, "db", trail.LayerCooldown), name)
 		}
@@ -319,16 +319,16 @@ func TestCooldownIsMet(t *testing.T) {
 	require.Equal(t, []string{"13:00 migration_in_progress", "14:00.5 cooldown", "20:00 cooldown", "28:59 cooldown"}, got)
 }
 
-// TestCooldownIsComputedAnew starts the descheduler again, or changes its policy, while a cooldown holds: what it forgets ends the
+// TestCooldownIsComputedAgain starts the descheduler again, or changes its policy, while a cooldown holds: what it forgets ends the
 // cooldown early, what it learns makes it longer, and the decision says what really was.
-func TestCooldownIsComputedAnew(t *testing.T) {
+func TestCooldownIsComputedAgain(t *testing.T) {
 	t.Parallel()
 	settings := trail.DeschedulerSettings{Cooldown: &trail.CooldownSettings{15 * time.Minute, 6 * time.Hour, 48 * time.Hour}}
-	told := func(tell func(*history)) []string {
+	decisionsAfter := func(arrange func(*history)) []string {
 		h := newHistory()
 		h.applyPolicy(0, settings)
 		h.moveHourly("SFF") // the third ends at 3:00 and holds for an hour
-		tell(h)
+		arrange(h)
 		var out []string
 		for _, d := range h.decisionsAt(100*time.Hour, "db", trail.LayerCooldown) {
 			if d.Inputs.EndedAt.Sub(day) > 2*time.Hour+30*time.Minute {
@@ -337,23 +337,23 @@ func TestCooldownIsComputedAnew(t *testing.T) {
 		}
 		return out
 	}
-	undisturbed := told(func(*history) {})
+	undisturbed := decisionsAfter(func(*history) {})
 	require.Len(t, undisturbed, 2)
 	require.Contains(t, undisturbed[0], "holds migration_completed, 3 of 3")
-	restarted := told(func(h *history) { h.startDescheduler(3*time.Hour+10*time.Minute, "v0.34", true) })
+	restarted := decisionsAfter(func(h *history) { h.startDescheduler(3*time.Hour+10*time.Minute, "v0.34", true) })
 	require.Len(t, restarted, 3, restarted)
 	require.Equal(t, undisturbed[0], restarted[0])
 	require.Contains(t, restarted[1], "holds computed_anew, 1 of 3", "only the success is read; the failure on the VMI holds for the base")
 	require.Contains(t, restarted[2], "released expired, 1 of 3")
-	late := told(func(h *history) { h.startDescheduler(3*time.Hour+40*time.Minute, "v0.34", true) })
+	late := decisionsAfter(func(h *history) { h.startDescheduler(3*time.Hour+40*time.Minute, "v0.34", true) })
 	require.Len(t, late, 2, late)
 	require.Contains(t, late[1], "released expired, 1 of 3", "it is over with the start")
-	longer := told(func(h *history) {
+	longer := decisionsAfter(func(h *history) {
 		h.applyPolicy(3*time.Hour+10*time.Minute, trail.DeschedulerSettings{Cooldown: &trail.CooldownSettings{time.Hour, 6 * time.Hour, 48 * time.Hour}})
 	})
 	require.Len(t, longer, 3, longer)
 	require.Contains(t, longer[1], "holds computed_anew, 3 of 3")
-	gone := told(func(h *history) { h.applyPolicy(3*time.Hour+10*time.Minute, trail.DeschedulerSettings{}) })
+	gone := decisionsAfter(func(h *history) { h.applyPolicy(3*time.Hour+10*time.Minute, trail.DeschedulerSettings{}) })
 	require.Len(t, gone, 2, gone)
 	require.Contains(t, gone[1], "released over")
 }

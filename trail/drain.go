@@ -22,7 +22,7 @@ type Drain struct {
 	Node           string         `json:"node"`
 	StartedAt      time.Time      `json:"started_at"`
 	EndedAt        time.Time      `json:"ended_at,omitzero"`
-	Requester      string         `json:"requester,omitempty"` // user name; empty where nobody saw a request
+	Requester      string         `json:"requester,omitempty"` // user name; empty where unknown
 	RequesterClass RequesterClass `json:"requester_class"`
 	Impersonator   string         `json:"impersonator,omitempty"` // user name of who acted as the requester; empty where nobody did
 	VMIsTotal      int            `json:"vmis_total"`             // guests that it had to empty the node of

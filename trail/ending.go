@@ -49,8 +49,8 @@ var disruptionEndings = map[string]Ending{
 // ending is why a VMI ended, and who began that.
 type ending struct {
 	cause     Ending
-	requester string         // user name of who asked for it; empty where nobody did, or nobody saw it
-	class     RequesterClass // of who asked; empty where nobody did, or nobody saw it
+	requester string         // user name of who asked for it; empty where nobody did, or where unknown
+	class     RequesterClass // of who asked; empty where nobody did, or where unknown
 	detail    string         // the taint, the reason that was stated, Kubernetes' message, or the migration
 	node      string         // on which the guest ran
 	strategy  string         // spec.evictionStrategy of the VMI; empty where unset

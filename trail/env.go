@@ -238,7 +238,7 @@ func (e *Env) hadNodeState(kind Kind, node string, at time.Time, is func(Fact) b
 	return last != nil && last.Kind == kind
 }
 
-// cordonedBy names who cordoned a node that was unschedulable at a time, after the word by; empty where nobody saw it.
+// cordonedBy names who cordoned a node that was unschedulable at a time, after the word by; empty where unknown.
 func (e *Env) cordonedBy(node string, at time.Time) string {
 	text := ""
 	for _, f := range e.nodes[node] {
@@ -253,7 +253,7 @@ func (e *Env) cordonedBy(node string, at time.Time) string {
 	return text
 }
 
-// drainTaintedBy returns who set the drain taint that a node bore at a time; nil where nobody saw it.
+// drainTaintedBy returns who set the drain taint that a node bore at a time; nil where unknown.
 func (e *Env) drainTaintedBy(node string, at time.Time) *RequestDetail {
 	var who *RequestDetail
 	for _, f := range e.nodes[node] {

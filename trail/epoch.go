@@ -84,7 +84,7 @@ func BreakCauses() []Reason {
 	return []Reason{ReasonClusterRestored, ReasonClusterRebuilt, ReasonDatabaseRewound}
 }
 
-// IsBreak reports whether a gap is one in what was recorded, and not only in what a source could see: that another replica watched meanwhile does not fill it.
+// IsBreak reports whether a gap is one in what was recorded, and not only in what a source could see: that another replica watched during that time does not fill it.
 func (r Reason) IsBreak() bool {
 	return r == ReasonClusterRestored || r == ReasonClusterRebuilt || r == ReasonDatabaseRewound
 }

@@ -30,14 +30,14 @@ type Evacuation struct {
 	MarkedAt           time.Time      `json:"marked_at"`
 	MarkedBy           string         `json:"marked_by"` // MarkedByMark, MarkedByTaint or MarkedByMigration
 	Trigger            Trigger        `json:"trigger"`
-	Requester          string         `json:"requester,omitempty"` // user name; empty where nobody saw the request
+	Requester          string         `json:"requester,omitempty"` // user name; empty where unknown
 	RequesterClass     RequesterClass `json:"requester_class"`
 	Impersonator       string         `json:"impersonator,omitempty"` // user name of who acted as the requester; empty where nobody did
 	Confidence         Confidence     `json:"confidence"`
 	Evidence           string         `json:"evidence"`
 	EndedAt            time.Time      `json:"ended_at,omitzero"`
 	Outcome            Outcome        `json:"outcome,omitempty"`
-	CancelledBy        string         `json:"cancelled_by,omitempty"`        // user name; empty where it was not cancelled or nobody saw by whom
+	CancelledBy        string         `json:"cancelled_by,omitempty"`        // user name; empty where it was not cancelled or where by whom is unknown
 	CancelImpersonator string         `json:"cancel_impersonator,omitempty"` // user name of who acted as CancelledBy; empty where nobody did
 	Attempts           int            `json:"attempts"`
 	FailedAttempts     int            `json:"failed_attempts"`          // aborted ones are not counted
@@ -45,7 +45,7 @@ type Evacuation struct {
 	LastFailureClass   FailureClass   `json:"last_failure_class,omitempty"`
 	LastFailureReason  FailureReason  `json:"last_failure_reason,omitempty"`
 	NextRetryAt        time.Time      `json:"next_retry_at,omitzero"`       // before which KubeVirt makes no next attempt; zero unless one waits for that
-	FulfilledBy        string         `json:"fulfilled_by,omitempty"`       // UID of the migration that moved the guest, whoever started it
+	FulfilledBy        string         `json:"fulfilled_by,omitempty"`       // UID of the migration that moved the guest, no matter who started it
 	InProgress         string         `json:"in_progress,omitempty"`        // value of the pod's annotation eviction-in-progress; empty where none was seen
 	InProgressLostAt   time.Time      `json:"in_progress_lost_at,omitzero"` // when it was last taken off while the evacuation was open; zero while it is there
 	Objective          Span           `json:"objective_seconds,omitempty"`  // within which it was to be done; zero where its requester has none

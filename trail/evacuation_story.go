@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// findRequest finds the request that began the evacuation, nil where nobody saw it.
+// findRequest finds the request that began the evacuation, nil where unknown.
 func (e Evacuation) findRequest(requests []EvictionRequest) *EvictionRequest {
 	for i := range requests {
 		r := &requests[i]
@@ -278,9 +278,9 @@ func (e Evacuation) formatRequester() string {
 	case e.RequesterClass == RequesterDescheduler || e.Requester != "":
 		return formatRequester(e.Requester, e.Impersonator, e.RequesterClass)
 	case e.Trigger == TriggerDrain:
-		return "whoever drains the node"
+		return "the user who drains the node"
 	case e.Trigger == TriggerDrainTaint:
-		return "whoever set the drain taint"
+		return "the user who set the drain taint"
 	}
 	return "an unknown requester"
 }

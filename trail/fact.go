@@ -189,7 +189,7 @@ func (f Fact) State() Fact {
 	return s
 }
 
-// Since returns from when on a fact is about a VM: it may say when that began which it shows. Zero where a list showed it, as nobody saw when.
+// Since returns from when on a fact is about a VM: it may say when that began which it shows. Zero where a list showed it, as the time is unknown.
 func (f *Fact) Since() time.Time {
 	if f.Late && f.Object.Kind != ObjectRequest { // a request bears its own time, however late it comes
 		return time.Time{}

@@ -179,16 +179,16 @@ func TestFreshCounts(t *testing.T) {
 				}
 			}
 		}
-		told, most := int64(0), int64(0)
+		increase, most := int64(0), int64(0)
 		for _, f := range stored {
 			if d, ok := f.Detail.(*trail.BlocksDetail); ok {
 				require.Positive(t, d.Increase)
-				told, most = told+d.Increase, max(most, d.Count)
+				increase, most = increase+d.Increase, max(most, d.Count)
 			} else if f.Kind == trail.KindDeschedulerStarted {
 				starts++
 			}
 		}
-		require.Equal(t, most, told, "seed %d", seed)
+		require.Equal(t, most, increase, "seed %d", seed)
 		require.Equal(t, 1, starts, "seed %d", seed)
 	}
 }

@@ -29,7 +29,7 @@ func FuzzRequests(f *testing.F) {
 		d := trail.Derive(subject, own, env, day.Add(time.Hour))
 		all := slices.Clone(d.Requests)
 		for pod, asked := range env.Asked() {
-			all = append(all, trail.Derive(pod, asked, env, day.Add(time.Hour)).Requests...) // those of pods that nobody saw
+			all = append(all, trail.Derive(pod, asked, env, day.Add(time.Hour)).Requests...) // those of pods that were not seen
 		}
 		audits, reviews := map[string]bool{}, map[string]bool{}
 		for _, f := range facts {

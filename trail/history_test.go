@@ -63,7 +63,7 @@ func (h *history) restartVM(at time.Duration, name, uid string) {
 	h.changeVM(at+time.Second, name, func(v *tracker.VMIObservation) { v.UID = uid })
 }
 
-// markVM has a VM asked to leave its node by whoever source names.
+// markVM has a VM asked to leave its node by the caller that source names.
 func (h *history) markVM(at time.Duration, name, source string) {
 	h.changeVM(at, name, func(v *tracker.VMIObservation) { v.Mark, v.EvictionSource = v.Node, source })
 }

@@ -47,7 +47,7 @@ var requestSourceLabels = labels[string]{
 	{string(SourceAdmission), "eviction observer", "evictrail's admission webhook saw it, and the audit log did not."},
 	{string(SourceAudit), "audit log", "The audit log has it, and the observer did not see it."},
 	{sourceBoth, "observer and audit log", "The observer saw it, and the audit log has it."},
-	{string(SourceMark), "mark only", "Nobody saw the request itself; its mark shows that there was one."},
+	{string(SourceMark), "mark only", "The request itself was not seen; its mark shows that there was one."},
 }
 
 var confidenceLabels = labels[Confidence]{
@@ -141,7 +141,7 @@ var failureReasonLabels = labels[FailureReason]{
 	{CauseSync, "target setup failed", "virt-handler could not set up volumes, network or resources on the target."},
 	{CauseNoProgress, "no progress", "No data got across for as long as the progress timeout."},
 	{CauseTooSlow, "too slow", "It did not end within its completion timeout: the guest writes faster than data moves."},
-	{CauseMonitorAbort, "aborted by KubeVirt", "KubeVirt gave up the transfer; whether stuck or too slow is not known."},
+	{CauseMonitorAbort, "aborted by KubeVirt", "KubeVirt ended the transfer; whether stuck or too slow is not known."},
 	{CauseVolumeTooSmall, "target volume too small", "The destination volume is smaller than the source volume."},
 	{CausePreparing, "preparation failed", "virt-launcher could not prepare the transfer on the source."},
 	{CauseTestHook, "functional test", "KubeVirt's own functional tests made it fail."},
@@ -151,7 +151,7 @@ var failureReasonLabels = labels[FailureReason]{
 	{CauseStorage, "storage error", "A disk could not be read, written or locked."},
 	{CauseStateLock, "libvirt lock held", "libvirt could not lock the domain to change it."},
 	{CauseLibvirt, "libvirt error", "libvirt failed in a way that is not classified; its own text says how."},
-	{CauseReported, "reported by source", "The source node reported the failure and gave no text."},
+	{CauseReported, "reported by source", "The source node reported the failure without a text."},
 	{CauseUserAbort, "aborted by user", "Somebody deleted the migration."},
 	{CausePostCopy, "post-copy failed", "The transfer broke in post-copy mode: the guest cannot be recovered."},
 	{CauseNeverObserved, "never on target", "KubeVirt never saw the guest on its target."},
@@ -214,7 +214,7 @@ var verdictLabels = labels[Verdict]{
 
 var decisionLabels = labels[string]{
 	{DecidedCompleted, "migration ended", "A migration ended: a cooldown begins."},
-	{DecidedAnew, "recomputed", "The descheduler was started, or its policy changed, while it held."},
+	{DecidedAgain, "recomputed", "The descheduler was started, or its policy changed, while it held."},
 	{DecidedFailed, "attempt failed", "An attempt failed: a backoff begins."},
 	{DecidedInProgress, "migration running", "A running migration was met."},
 	{DecidedCooldown, "cooldown", "A cooldown was met."},
@@ -340,7 +340,7 @@ var lackLabels = labels[LoadLack]{
 	{LackNoSample, "no sample", "The source has the metric, and not of this node at that time."},
 	{LackNotANumber, "not a number", "The value is no number."},
 	{LackRefused, "query refused", "The source does not take the query."},
-	{LackUnanswered, "no answer", "The source was asked for hours, and gave no answer that can be used."},
+	{LackUnanswered, "no answer", "The source was asked for hours without a usable answer."},
 }
 
 var loadOriginLabels = labels[LoadOrigin]{
@@ -377,7 +377,7 @@ var clockLabels = labels[Clock]{
 	{ClockAPIServer, "API server", "The API server: creation and deletion of objects, audit events."},
 	{ClockVirtController, "virt-controller", "virt-controller: phases and conditions; to the second."},
 	{ClockSourceNode, "source node", "The node that the guest leaves: start and end of the transfer; to the second."},
-	{ClockEmitter, "emitter", "Whoever emitted the Kubernetes Event or set the condition or taint."},
+	{ClockEmitter, "emitter", "Who emitted the Kubernetes Event or set the condition or taint."},
 	{ClockObserver, "evictrail", "evictrail itself: the object has no time for this change."},
 }
 

@@ -361,7 +361,7 @@ func (g LostGuest) newHappening() Happening {
 	return h
 }
 
-// whoAsked names who began what ended the guest; empty where nobody did, or nobody saw it.
+// whoAsked names who began what ended the guest; empty where nobody did, or where unknown.
 func (g LostGuest) whoAsked() string {
 	if g.EndedRequesterClass == "" && g.EndedRequester == "" {
 		return ""

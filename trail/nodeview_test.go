@@ -51,7 +51,7 @@ func isQuiet(d trail.Derived, evacuations []*trail.Evacuation, at time.Time) boo
 // are derived from everything. Whose moves they were, how needless and how harmful is made up, as these histories have no loads.
 func TestNodesSince(t *testing.T) {
 	t.Parallel()
-	left, told := 0, map[string]int{}
+	left, compared := 0, map[string]int{}
 	for seed := range uint64(4 * randomHistories()) {
 		c := newChance(seed)
 		for range 40 + c.IntN(120) {
@@ -101,17 +101,17 @@ func TestNodesSince(t *testing.T) {
 					want.Blockers = got.Blockers
 				}
 				requireSame(t, want, got, fmt.Sprintf("seed %d: %s since %s", seed, s, formatShortTime(at)))
-				told["loops"] += len(want.Loops)
-				told["drains"] += len(want.Drains)
-				told["blockers"] += len(want.Blockers)
-				told["consequences"] += len(want.Consequences)
-				told["blocks"] += len(want.Decisions)
+				compared["loops"] += len(want.Loops)
+				compared["drains"] += len(want.Drains)
+				compared["blockers"] += len(want.Blockers)
+				compared["consequences"] += len(want.Consequences)
+				compared["blocks"] += len(want.Decisions)
 			}
 		}
 	}
-	t.Log(left, told)
+	t.Log(left, compared)
 	require.Positive(t, left)
 	for _, what := range []string{"loops", "drains", "blockers", "consequences", "blocks"} {
-		require.Greater(t, told[what], 100*randomHistories()/150, what)
+		require.Greater(t, compared[what], 100*randomHistories()/150, what)
 	}
 }

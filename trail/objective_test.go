@@ -120,8 +120,8 @@ func TestObjective(t *testing.T) {
 	}
 }
 
-// TestDrainTellsWhoIsLate has a drain that an evacuation keeps from its end for longer than it may take.
-func TestDrainTellsWhoIsLate(t *testing.T) {
+// TestDrainReportsWhoIsLate has a drain that an evacuation keeps from its end for longer than it may take.
+func TestDrainReportsWhoIsLate(t *testing.T) {
 	t.Parallel()
 	h := newHistory()
 	h.changeVM(0, "db", nil)

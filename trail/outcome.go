@@ -17,7 +17,7 @@ type Migration struct {
 	Trigger           Trigger        `json:"trigger"`
 	TriggerConfidence Confidence     `json:"trigger_confidence"`
 	TriggerEvidence   string         `json:"trigger_evidence"`
-	Requester         string         `json:"requester,omitempty"` // user name of who asked for it; empty where nobody saw
+	Requester         string         `json:"requester,omitempty"` // user name of who asked for it; empty where unknown
 	RequesterClass    RequesterClass `json:"requester_class"`
 	Impersonator      string         `json:"impersonator,omitempty"` // user name of who acted as the requester; empty where nobody did
 	SourceIP          string         `json:"source_ip,omitempty"`    // of the request, as RequestDetail has it
@@ -42,7 +42,7 @@ type Migration struct {
 	FailureReason     FailureReason  `json:"failure_reason,omitempty"`
 	FailureText       string         `json:"failure_text,omitempty"` // migrationState.failureReason as it came
 	FailureEvidence   string         `json:"failure_evidence,omitempty"`
-	AbortedBy         string         `json:"aborted_by,omitempty"`         // user name of who deleted it; empty where it was not aborted or nobody saw
+	AbortedBy         string         `json:"aborted_by,omitempty"`         // user name of who deleted it; empty where it was not aborted or where unknown
 	AbortImpersonator string         `json:"abort_impersonator,omitempty"` // user name of who acted as AbortedBy; empty where nobody did
 	Mode              string         `json:"mode,omitempty"`
 	Policy            string         `json:"policy,omitempty"`

@@ -27,8 +27,8 @@ type Placement struct {
 	EndedBy   Ending    `json:"ended_by,omitempty"` // why the guest ended there; empty unless LeftBy is LeftEnd
 	SeenLate  bool      `json:"seen_late"`
 
-	EndedRequester      string         `json:"ended_requester,omitempty"`       // user name of who began what the platform did; empty where nobody did, or nobody saw it
-	EndedRequesterClass RequesterClass `json:"ended_requester_class,omitempty"` // empty where nobody asked for it, or nobody saw it
+	EndedRequester      string         `json:"ended_requester,omitempty"`       // user name of who began what the platform did; empty where nobody did, or where unknown
+	EndedRequesterClass RequesterClass `json:"ended_requester_class,omitempty"` // empty where nobody asked for it, or where unknown
 	EndedDetail         string         `json:"ended_detail,omitempty"`          // the taint, the reason that was stated, Kubernetes' message, or the migration
 
 	Strategy           string    `json:"strategy,omitempty"`            // spec.evictionStrategy, as last seen there

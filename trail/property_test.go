@@ -248,8 +248,8 @@ func newTightThresholds() trail.Thresholds {
 	return t
 }
 
-// requireTold walks through time from a moment on, with no new fact: what changes must have been announced.
-func requireTold(t *testing.T, r *rand.Rand, facts []trail.Fact, from time.Time, name string) {
+// requireReported walks through time from a moment on, with no new fact: what changes must have been announced.
+func requireReported(t *testing.T, r *rand.Rand, facts []trail.Fact, from time.Time, name string) {
 	t.Helper()
 	for at, steps := from, 0; ; steps++ {
 		require.Less(t, steps, 500, "%s: time alone never comes to rest", name)
@@ -309,18 +309,18 @@ func shareOfWork() int {
 // randomHistories returns how many random histories a property is tried on.
 func randomHistories() int { return 150 / shareOfWork() }
 
-// TestTimeIsTold holds the contract of NextAt: between a moment and the next one that is named nothing changes.
-func TestTimeIsTold(t *testing.T) {
+// TestTimeIsRecorded holds the contract of NextAt: between a moment and the next one that is named nothing changes.
+func TestTimeIsRecorded(t *testing.T) {
 	t.Parallel()
 	for _, s := range readStories(t) {
-		requireTold(t, rand.New(rand.NewPCG(1, 1)), s.observeFacts(), s.now, s.file)
+		requireReported(t, rand.New(rand.NewPCG(1, 1)), s.observeFacts(), s.now, s.file)
 	}
 	for seed := range uint64(randomHistories()) {
 		c := newChance(seed)
 		for range 10 + c.IntN(60) {
 			c.runStep()
 		}
-		requireTold(t, c.Rand, c.facts, day.Add(c.now), fmt.Sprint("seed ", seed))
+		requireReported(t, c.Rand, c.facts, day.Add(c.now), fmt.Sprint("seed ", seed))
 	}
 	for seed := range uint64(randomHistories()) {
 		c := newChance(seed)
@@ -328,7 +328,7 @@ func TestTimeIsTold(t *testing.T) {
 		for range 10 + c.IntN(60) {
 			c.runStep()
 		}
-		requireTold(t, c.Rand, c.facts, day.Add(c.now), fmt.Sprint("seed ", seed, " with a clock ahead"))
+		requireReported(t, c.Rand, c.facts, day.Add(c.now), fmt.Sprint("seed ", seed, " with a clock ahead"))
 	}
 }
 
@@ -338,7 +338,7 @@ type lasting struct {
 	endedAt            time.Time
 }
 
-// mayGoOn reports whether what ended may turn out not to have: an evacuation whose mark nobody saw ends with its last attempt, until KubeVirt makes
+// mayGoOn reports whether what ended may turn out not to have: an evacuation whose mark was not seen ends with its last attempt, until KubeVirt makes
 // another within retriedWithin, and a loop around it with it.
 func (l lasting) mayGoOn(c *trail.Cluster) bool {
 	for _, d := range c.Rows {
@@ -404,7 +404,7 @@ func TestNothingIsAhead(t *testing.T) {
 			c.runStep()
 			now := c.deriveAt(c.now)
 			requireNothingAhead(t, now, name)
-			told := lastingOf(t, now, name)
+			lasting := lastingOf(t, now, name)
 			for _, l := range now.AllLoops() {
 				slack := time.Second
 				if l.Kind == trail.LoopPriorityInversion {
@@ -416,14 +416,14 @@ func TestNothingIsAhead(t *testing.T) {
 			}
 			last = now.Now
 			for id, was := range before {
-				is, still := told[id]
+				is, still := lasting[id]
 				require.True(t, still, "%s at %s: %s from %s is recorded no more", name, formatShortTime(now.Now), was.name, was.began)
 				require.Equal(t, was.began, is.began, "%s at %s: %s", name, formatShortTime(now.Now), was.name)
 				if was.ended != "- " && !was.mayGoOn(now) {
 					require.Equal(t, was.ended, is.ended, "%s at %s: %s from %s", name, formatShortTime(now.Now), was.name, was.began)
 				}
 			}
-			before = told
+			before = lasting
 		}
 	}
 }

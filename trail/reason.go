@@ -167,7 +167,7 @@ func Kinds() []KindInfo {
 			{ReasonSucceeded, "succeeded", "The migration ended well."},
 			{ReasonFailed, "failed or aborted", "The migration ended without moving the guest, by failure or abort."},
 		}},
-		{KindMigrationResult, "migration state", "An object told how a migration goes: nodes, mode, failure.", []Sentence{
+		{KindMigrationResult, "migration state", "An object showed how a migration goes: nodes, mode, failure.", []Sentence{
 			{ReasonHandedOver, "nodes fixed", "Source and target nodes are fixed."},
 			{ReasonStarted, "transfer started", "Data began to move."},
 			{ReasonSucceeded, "transfer succeeded", "Data stopped moving and nothing failed."},
@@ -266,7 +266,7 @@ var (
 	}
 	gapReasons = []Sentence{
 		{ReasonExpired, "watch expired", "The API server had forgotten the resourceVersion to resume from (410 Gone)."},
-		{ReasonRelisted, "watch broke", "The watch broke and the client listed anew."},
+		{ReasonRelisted, "watch broke", "The watch broke and the client listed again."},
 		{ReasonNotRunning, "not running", "evictrail was not running."},
 		{ReasonOverflow, "too much at once", "More came than could be kept."},
 		{ReasonUnreachable, "unreachable", "It did not answer, or not with what was expected."},

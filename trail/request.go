@@ -71,7 +71,7 @@ const (
 	AnswerAllowed       RequestAnswer = "allowed"    // the pod was deleted
 	AnswerNotFound      RequestAnswer = "not_found"
 	AnswerError         RequestAnswer = "error"
-	AnswerUnknown       RequestAnswer = "unknown" // nobody saw the answer
+	AnswerUnknown       RequestAnswer = "unknown" // the answer was not seen
 )
 
 // Answers lists the answers to an eviction request.

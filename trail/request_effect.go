@@ -179,12 +179,12 @@ func requestOfMark(e *evacuation, l *life, pods map[string]*launcher) *request {
 // got the same answer for the same pod again within a while. It also picks those that matter to the node. Requests come in the
 // order of their times.
 func foldRepeats(requests []*request) {
-	heads, told := map[[4]string]*request{}, map[[4]string]time.Time{}
+	heads, salientAt := map[[4]string]*request{}, map[[4]string]time.Time{}
 	for _, r := range requests {
 		key := r.foldedBy()
 		head := heads[key]
-		if r.Salient = r.RequesterClass == RequesterDescheduler || r.RequestedAt.Sub(told[key]) >= time.Minute; r.Salient {
-			told[key] = r.RequestedAt
+		if r.Salient = r.RequesterClass == RequesterDescheduler || r.RequestedAt.Sub(salientAt[key]) >= time.Minute; r.Salient {
+			salientAt[key] = r.RequestedAt
 		}
 		if head == nil || r.evacuation == nil && r.RequestedAt.Sub(maxTime(head.RequestedAt, head.LastRepeatAt)) > repeatGap {
 			heads[key] = r

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// EvictionRequest is one call of pods/eviction on a virt-launcher pod, one row whoever saw it: the audit log, the
+// EvictionRequest is one call of pods/eviction on a virt-launcher pod, one row no matter who saw it: the audit log, the
 // observer, or nobody, so that only the mark that it left shows it.
 type EvictionRequest struct {
 	ID             FactID         `json:"request_id"`
@@ -20,7 +20,7 @@ type EvictionRequest struct {
 	Pod            string         `json:"pod,omitempty"`  // empty where only the mark shows the request, and the pod was not seen
 	RequestedAt    time.Time      `json:"requested_at"`
 	AnsweredAt     time.Time      `json:"answered_at,omitzero"`
-	Requester      string         `json:"requester,omitempty"` // user name; empty where nobody saw it
+	Requester      string         `json:"requester,omitempty"` // user name; empty where unknown
 	RequesterClass RequesterClass `json:"requester_class"`
 	Impersonator   string         `json:"impersonator,omitempty"` // user name of who acted as the requester; empty where nobody did, or the audit log did not see it
 	SourceIP       string         `json:"source_ip,omitempty"`    // as RequestDetail has it

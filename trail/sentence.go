@@ -70,11 +70,11 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 		a.Advice = e.renderAdvice(c.env.kubevirtSettingsAt(now))
 	}
 	a.Paragraph = fmt.Sprintf("%s/%s: %s", namespace, vmi, strings.Join(nonEmpty(text), " "))
-	told := from
+	restsFrom := from
 	if p := placementNow(d); last.story == nil && p != nil { // that nothing moved it is said of all the time for which it is there
-		told = p.FromAt
+		restsFrom = p.FromAt
 	}
-	a.Rests = c.newRests(told)
+	a.Rests = c.newRests(restsFrom)
 	for _, l := range d.Timeline {
 		if !l.At.Before(from.Truncate(time.Second)) {
 			a.Evidence = append(a.Evidence, l)
@@ -110,7 +110,7 @@ type episode struct {
 
 	evacuation *Evacuation      // that it is; nil where it is none
 	migration  *Migration       // that it is, or by which it lost the guest; nil where it belongs to an evacuation, or is none
-	request    *EvictionRequest // that began it, where no evacuation did; nil where nobody saw it
+	request    *EvictionRequest // that began it, where no evacuation did; nil where unknown
 }
 
 // latestEvacuation returns the last evacuation, with the migrations that were made for another reason while it was open, or that

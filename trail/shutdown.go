@@ -113,7 +113,7 @@ func (d Derived) describeRecentShutdown(now time.Time) string {
 // taintUnreachable is set on nodes whose kubelet does not answer.
 const taintUnreachable = "node.kubernetes.io/unreachable"
 
-// mayRunOn reports whether the guest may run on although its pod is gone: its node was silent, so nobody saw that it stopped.
+// mayRunOn reports whether the guest may run on although its pod is gone: its node was silent, so it is unknown whether it stopped.
 func (p Placement) mayRunOn() bool {
 	return p.EndedBy == EndingPodGC || p.EndedBy == EndingTaint && strings.HasPrefix(p.EndedDetail, taintUnreachable)
 }

@@ -101,7 +101,7 @@ func findPinnedLoops(evacuations []*Evacuation, limits []slotLimit, node string,
 	return loops
 }
 
-// HoldsSlot reports whether the descheduler counts an evacuation as under way: for as long as its pod is annotated, whoever asked.
+// HoldsSlot reports whether the descheduler counts an evacuation as under way: for as long as its pod is annotated, no matter who asked.
 func (e *Evacuation) HoldsSlot() bool {
 	return e.MarkedBy != MarkedByTaint && e.slotUntil().IsZero()
 }

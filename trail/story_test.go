@@ -35,7 +35,7 @@ func TestStories(t *testing.T) {
 			t.Parallel()
 			facts := s.observeFacts()
 			got := map[string]string{"facts": factTexts(facts), "rows": s.rowTexts(facts), "why-not": whyNotTexts(facts, s.asked, s.now)}
-			if _, told := s.want["settings"]; told {
+			if _, wanted := s.want["settings"]; wanted {
 				got["settings"] = settingsText(facts, s.now)
 			}
 			if _, asked := s.want["why"]; asked {
@@ -227,7 +227,7 @@ func (s *story) rewriteFiles(t *testing.T, got map[string]string) {
 var day = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
 // storyLine is one line of a story.
-type told struct {
+type storyLine struct {
 	T      string
 	Listed bool
 	Gone   bool
@@ -236,7 +236,7 @@ type told struct {
 		RV                                                               int
 		Times                                                            map[string]string
 		Conditions                                                       map[string]string
-		State                                                            *toldState
+		State                                                            *storyState
 	}
 	Migration *struct {
 		UID, Name, VMI, Phase, Evacuation, Priority, Created, Deleted, SendTo, Receive string
@@ -245,7 +245,7 @@ type told struct {
 		Node                                                                           string
 		Times                                                                          map[string]string
 		Conditions                                                                     map[string]string
-		State                                                                          *toldState
+		State                                                                          *storyState
 	}
 	Pod *struct {
 		UID, Name, VMI, VMIUID, Node, Phase, Migration, Unschedulable, Disruption, Created, Deleted string
@@ -304,7 +304,7 @@ type told struct {
 	}
 }
 
-type toldState struct {
+type storyState struct {
 	UID, Source, Target, Start, End, Mode, Reason, AbortStatus string
 	Failed, Completed, AbortRequested                          bool
 	PerGiB, Progress, Memory                                   int64
@@ -312,7 +312,7 @@ type toldState struct {
 
 func parseObservation(t *testing.T, file, line string) tracker.Observation {
 	t.Helper()
-	var l told
+	var l storyLine
 	d := json.NewDecoder(strings.NewReader(line))
 	d.DisallowUnknownFields()
 	require.NoError(t, d.Decode(&l), "%s: %s", file, line)
@@ -473,7 +473,7 @@ func parseConditions(t *testing.T, in map[string]string) []tracker.Condition {
 	return out
 }
 
-func (s *toldState) newMigrationState(t *testing.T) *tracker.MigrationState {
+func (s *storyState) newMigrationState(t *testing.T) *tracker.MigrationState {
 	t.Helper()
 	if s == nil {
 		return nil

@@ -55,7 +55,7 @@ func (s Scope) redactNodeRows(d Derived) Derived {
 	}
 	out.Timeline = append(loopLines(out.Loops), drainLines(out.Drains)...)
 	for _, l := range d.Timeline {
-		if veiled, told := s.redactLine(l); told {
+		if veiled, seen := s.redactLine(l); seen {
 			out.Timeline = append(out.Timeline, veiled)
 		}
 	}

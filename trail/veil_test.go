@@ -44,7 +44,7 @@ func TestScopes(t *testing.T) {
 func TestNamesBecomeNumbers(t *testing.T) {
 	t.Parallel()
 	mine := Only("c", "shop")
-	for said, told := range map[string]string{
+	for said, redacted := range map[string]string{
 		"KubeVirt failed twice to move bank/db-1 away.":                       "KubeVirt failed twice to move a VM of another namespace away.",
 		"It evicts 3 other VMs of the node: shop/a, bank/db.x-1, lab/z.":      "It evicts 3 other VMs of the node: shop/a, 2 VMs of other namespaces.",
 		"It evicts 2 other VMs of the node: bank/b, lab/z and asked again.":   "It evicts 2 other VMs of the node: 2 VMs of other namespaces and asked again.",
@@ -54,7 +54,7 @@ func TestNamesBecomeNumbers(t *testing.T) {
 		"bank/b.":      "a VM of another namespace.",
 		"From 2026-11-21 00:30:00Z on, lastly: data_plane, libvirt_error": "From 2026-11-21 00:30:00Z on, lastly: data_plane, libvirt_error",
 	} {
-		require.Equal(t, told, mine.redactNames(said))
+		require.Equal(t, redacted, mine.redactNames(said))
 	}
 }
 

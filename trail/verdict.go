@@ -38,7 +38,7 @@ func Benefits() []Benefit { return benefitLabels.values() }
 // The bounds of what counts as a relief.
 const (
 	leastRelief = 0.2              // of what a node was over its threshold, that must be gone for a move to have helped where it still is
-	tellsAfter  = 30 * time.Second // a sample of so soon after a move is of a time before it
+	saysAfter  = 30 * time.Second // a sample of so soon after a move is of a time before it
 )
 
 // canRelieveLoad reports whether a migration may have been made because its source was overloaded. A drain, an update of KubeVirt, or a user who moves one VM has
@@ -78,7 +78,7 @@ func (s sample) formatSide() string {
 	return "under"
 }
 
-// byDescheduler reports whether the value is the descheduler's own: what it saw in its last cycle, whoever read it.
+// byDescheduler reports whether the value is the descheduler's own: what it saw in its last cycle, no matter who read it.
 func (s sample) byDescheduler() bool {
 	return s.Metric == MetricDescheduler || strings.HasPrefix(s.Metric, MetricDescheduler+":")
 }
@@ -201,7 +201,7 @@ func (m *migration) evaluateBenefit(start *sample, leftAt time.Time) {
 	var last *LoadDetail
 	for _, d := range m.loads {
 		m.BenefitFinal = m.BenefitFinal || d.Moment == MomentAfter && d.Final
-		if d.Moment == MomentAfter && (last == nil || d.After > last.After) && d.tellsOf(m.SourceNode) {
+		if d.Moment == MomentAfter && (last == nil || d.After > last.After) && d.isAbout(m.SourceNode) {
 			last = d
 		}
 	}
@@ -235,7 +235,7 @@ func (m *migration) evaluateBenefit(start *sample, leftAt time.Time) {
 		if len(target) == 0 && !leftAt.IsZero() {
 			m.BenefitBecause = fmt.Sprintf("no load of %s is known from when the guest was there", m.TargetNode)
 		}
-	case end.At.Sub(m.bestEndTime()) < tellsAfter:
+	case end.At.Sub(m.bestEndTime()) < saysAfter:
 		m.Benefit, m.BenefitBecause = BenefitUnknown, "its nodes were not looked at long enough after it"
 	case m.Need == NotNeeded:
 		m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("there was nothing to relieve: %s", start.renderCitation())
@@ -296,8 +296,8 @@ func (m *migration) targetBefore() *sample {
 	return nil
 }
 
-// tellsOf reports whether the load of a node is known that can be compared with a threshold.
-func (d *LoadDetail) tellsOf(node string) bool {
+// isAbout reports whether the load of a node is known that can be compared with a threshold.
+func (d *LoadDetail) isAbout(node string) bool {
 	return slices.ContainsFunc(d.Readings, func(r Reading) bool { return r.isComparable() && r.Node == node })
 }
 

@@ -163,7 +163,7 @@ func (m *migration) tookSlot() time.Time {
 type waiting struct {
 	m      *migration
 	life   *life
-	pods   []*launcher  // that were there meanwhile
+	pods   []*launcher  // that were there during that time
 	before []*migration // those created before it, of the same VM
 }
 

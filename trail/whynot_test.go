@@ -22,7 +22,7 @@ func TestWhyNot(t *testing.T) {
 	notMigratable := []tracker.Condition{{Type: trail.ConditionLiveMigratable, Status: "False", Reason: "DisksNotLiveMigratable", Message: "disk x is not shared"}}
 	for _, c := range []struct {
 		name   string
-		tell   func(*history)
+		arrange   func(*history)
 		want   []trail.ObstacleKind
 		text   string // in the paragraph
 		until  string // of the last obstacle
@@ -146,7 +146,7 @@ func TestWhyNot(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHistory()
-			c.tell(h)
+			c.arrange(h)
 			a := h.deriveAt(at).WhyNot("shop", "db")
 			var kinds []trail.ObstacleKind
 			for _, o := range a.Obstacles {

@@ -11,7 +11,7 @@ func (r *EvictionRequest) formatRequester() string {
 	return formatRequester(r.Requester, r.Impersonator, r.RequesterClass)
 }
 
-// byWhom names who asked for the migration, after the word by, with what sort of program that is where it is none that a person uses; empty where nobody saw.
+// byWhom names who asked for the migration, after the word by, with what sort of program that is where it is none that a person uses; empty where unknown.
 func (m Migration) byWhom() string {
 	if m.Requester == "" || !m.RequesterClass.isController() {
 		return formatByUser(m.Requester, m.Impersonator)

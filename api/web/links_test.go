@@ -21,7 +21,7 @@ func TestLinksAreChecked(t *testing.T) {
 	require.ErrorContains(t, Links{Consoles: []string{"https://console.example/{vm}"}}.Check(), "{vm} is unknown")
 }
 
-// TestPagesLinkElsewhere: each page leads to what shows the same, where that is known, and to nothing that lacks a name.
+// TestPagesLinkElsewhere: each page leads to what shows the same, where that is known, and to nothing that has no name.
 func TestPagesLinkElsewhere(t *testing.T) {
 	t.Parallel()
 	from := time.Date(2026, 11, 21, 0, 30, 0, 0, time.UTC)

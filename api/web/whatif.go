@@ -31,7 +31,7 @@ type whatIfBody struct {
 	Curves                        curves
 	Recommended                   whatif.Recommendation
 	HowToSet                      *howToSet // of the policy that is recommended; nil: none is
-	Unknown                       []untold
+	Unknown                       []unseen
 }
 
 // proposal is a ready-made policy that can be ticked.
@@ -66,8 +66,8 @@ type howToSet struct {
 	Patches   []whatif.Patch
 }
 
-// untold is something that the history does not show, and how often with which policy.
-type untold struct{ Text, Counts string }
+// unseen is something that the history does not show, and how often with which policy.
+type unseen struct{ Text, Counts string }
 
 // proposals are the policies that can be ticked.
 var proposals = []proposal{
@@ -259,7 +259,7 @@ func (b *whatIfBody) nameUnknown(results []whatif.Result) {
 			if !known {
 				at = len(b.Unknown)
 				texts[u.Reason] = at
-				b.Unknown = append(b.Unknown, untold{Text: u.Text})
+				b.Unknown = append(b.Unknown, unseen{Text: u.Text})
 			}
 			b.Unknown[at].Counts = strings.TrimPrefix(fmt.Sprintf("%s, %d with %s", b.Unknown[at].Counts, u.Count, results[i].Name), ", ")
 		}

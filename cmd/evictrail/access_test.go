@@ -44,7 +44,7 @@ func serveStandingCluster(t *testing.T, name string, callers *rights) string {
 	return cluster.URL
 }
 
-// TestRunAsksTheClusterAboutCallers runs the service as the chart does, reads it as several callers, and replaces its certificate meanwhile.
+// TestRunAsksTheClusterAboutCallers runs the service as the chart does, reads it as several callers, and replaces its certificate during that time.
 func TestRunAsksTheClusterAboutCallers(t *testing.T) {
 	t.Parallel()
 	const secret = "canary-token-81c3"

@@ -119,7 +119,7 @@ func TestWhy(t *testing.T) {
 			"asked by the descheduler (asserted", unnamed, "KubeVirt made 6 attempts; 5 failed (2 × data transfer, libvirt error", "Attempt 6 (kubevirt-evacuation-pchh5) to worker-2 succeeded at 2026-11-21 00:44:10Z, 11 min after the request", "runs on worker-2",
 		}},
 		{"the same in the middle of it", blind, "demo/vm-d", "2026-11-21T00:36:30Z", []string{"4 failed", "Still not moved, 3 min 33 s after", "Attempt 5 (kubevirt-evacuation-d64t9) is in phase Pending", "evacuate/cancel"}},
-		{"a drain", blind, "demo/web-3", "2026-11-21T00:36:00Z", []string{"asked by whoever drains the node (inferred: node worker-2 was cordoned", "Attempt 2"}},
+		{"a drain", blind, "demo/web-3", "2026-11-21T00:36:00Z", []string{"asked by the user who drains the node (inferred: node worker-2 was cordoned", "Attempt 2"}},
 		{"strategy External", blind, "demo/ext-2", "2026-11-21T00:45:48Z", []string{"makes no migration: the controller that owns the VM must act", `{"evacuationNodeName":"worker-1"}`}},
 		{"a user's own move", blind, "demo/app-2", "2026-11-21T00:41:00Z", []string{"migration bob-rebalance-jcnkw was created (for: named node)", "from worker-3 to worker-1"}},
 		{"an eviction that never ends", blind, "demo/nbr-2", "2026-11-21T01:10:40Z", []string{"9 attempts; 8 failed (8 × data transfer, libvirt error)", "is in phase Pending since 2026-11-21 01:10:29Z"}},

@@ -99,8 +99,8 @@ func (i importer) importFiles(ctx context.Context, files []string, stdin io.Read
 			break
 		}
 	}
-	told := i.throttleProgress(func(n int) string { return fmt.Sprintf("derived %d subjects", n) })
-	if _, err := i.store.DeriveStale(ctx, i.cluster, told); err != nil {
+	reportProgress := i.throttleProgress(func(n int) string { return fmt.Sprintf("derived %d subjects", n) })
+	if _, err := i.store.DeriveStale(ctx, i.cluster, reportProgress); err != nil {
 		return errors.Join(append(errs, err)...)
 	}
 	strange, err := i.store.StrangeRequests(ctx, i.cluster)
@@ -200,7 +200,7 @@ func (i importer) readFacts(ctx context.Context, in io.Reader, latest time.Time,
 	tr := tracker.New(i.cluster)
 	batch := make([]trail.Fact, 0, importBatch)
 	read := 0
-	told := i.throttleProgress(func(n int) string { return fmt.Sprintf("%s: %d events read", label, n) })
+	reportProgress := i.throttleProgress(func(n int) string { return fmt.Sprintf("%s: %d events read", label, n) })
 	send := func() error {
 		select {
 		case batches <- batch:
@@ -213,7 +213,7 @@ func (i importer) readFacts(ctx context.Context, in io.Reader, latest time.Time,
 	reader := collector.AuditReader{Now: latest, Take: func(r collector.Request) error {
 		batch = append(batch, tr.Observe(r(tracker.Seen{At: nowUTC()}))...)
 		read++
-		told(read)
+		reportProgress(read)
 		if len(batch) < importBatch {
 			return nil
 		}

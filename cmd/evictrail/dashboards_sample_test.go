@@ -69,9 +69,9 @@ SELECT cluster, subject, md5(migration_uid)::uuid, namespace, vmi, vmi_uid, targ
 FROM evictrail.migrations
 WHERE vmi = 'back'`
 
-// TestDashboardsTellOfASample compares what panels show of a sample of many migrations with what the same queries return of all of them, and of few with what they
+// TestDashboardsSayThatTheyReadASample compares what panels show of a sample of many migrations with what the same queries return of all of them, and of few with what they
 // are when they are counted plainly.
-func TestDashboardsTellOfASample(t *testing.T) {
+func TestDashboardsSayThatTheyReadASample(t *testing.T) {
 	t.Parallel()
 	conn, err := pgx.Connect(t.Context(), storetest.NewURL(t))
 	require.NoError(t, err)

@@ -124,8 +124,8 @@ func TestDashboardsShowGaps(t *testing.T) {
 	}
 }
 
-// TestLoopInvestigatorTellsTheStory reads the lanes of a dual retry loop as a person would.
-func TestLoopInvestigatorTellsTheStory(t *testing.T) {
+// TestLoopInvestigatorShowsTheStory reads the lanes of a dual retry loop as a person would.
+func TestLoopInvestigatorShowsTheStory(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
 	g := playForGrafana(t)

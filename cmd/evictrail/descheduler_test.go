@@ -57,7 +57,7 @@ func TestDeschedulerFlags(t *testing.T) {
 	require.Contains(t, stderr, "descheduler-metrics-ca-file: open /none")
 }
 
-type factTold struct {
+type factRow struct {
 	Kind      string          `json:"kind"`
 	Reason    string          `json:"reason"`
 	Namespace string          `json:"namespace"`
@@ -67,9 +67,9 @@ type factTold struct {
 }
 
 // factsOf returns the recorded facts of a kind with their details.
-func factsOf[D any](t *testing.T, url string, kind trail.Kind) (facts []factTold, details []D) {
+func factsOf[D any](t *testing.T, url string, kind trail.Kind) (facts []factRow, details []D) {
 	t.Helper()
-	facts = queryRows[factTold](t, url, "SELECT * FROM evictrail_v1.events WHERE kind = '"+string(kind)+"' ORDER BY at, node, reason")
+	facts = queryRows[factRow](t, url, "SELECT * FROM evictrail_v1.events WHERE kind = '"+string(kind)+"' ORDER BY at, node, reason")
 	for _, f := range facts {
 		var d D
 		require.NoError(t, json.Unmarshal(f.Detail, &d))
@@ -140,7 +140,7 @@ func oneConfigMap(path, object string, rest http.Handler) http.Handler {
 }
 
 // TestRunReadsTheDescheduler runs the service with a ConfigMap to watch and metrics to scrape, stops it, and starts it
-// again when the metrics have gone on: what they counted meanwhile is neither lost nor counted twice.
+// again when the metrics have gone on: what they counted during that time is neither lost nor counted twice.
 func TestRunReadsTheDescheduler(t *testing.T) {
 	t.Parallel()
 	rec, err := recording.Open(evictrail.Recordings(), "a-descheduler-eviction-success", nil)

@@ -31,7 +31,7 @@ func (d *doctor) checkObserver(ctx context.Context) {
 	}
 	switch answered, err := d.sendEmptyReview(ctx); {
 	case err != nil:
-		d.addCheck(healthWarn, subject, fmt.Sprintf("nobody answers reviews at %s: %v", f.at.listen, err), "start `evictrail run`; evictions are not held up meanwhile")
+		d.addCheck(healthWarn, subject, fmt.Sprintf("nobody answers reviews at %s: %v", f.at.listen, err), "start `evictrail run`; evictions are not held up during that time")
 	case answered:
 		d.addOKf(subject, "reviews are answered at %s", f.at.listen)
 	default:

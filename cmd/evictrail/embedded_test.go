@@ -18,7 +18,7 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// TestRunOutlivesItsPostgres kills the embedded Postgres of a run and keeps it from being started for a while: what happens meanwhile is spooled, the state
+// TestRunOutlivesItsPostgres kills the embedded Postgres of a run and keeps it from being started for a while: what happens during that time is spooled, the state
 // names the database, and once that is back everything is stored. Nothing is missing, and there is no gap.
 func TestRunOutlivesItsPostgres(t *testing.T) {
 	storetest.SkipInShort(t)
@@ -110,9 +110,9 @@ func TestPlayWithoutADatabase(t *testing.T) {
 	}
 }
 
-// TestDemoTellsItsClustersApart plays two recordings whose nodes have the same names, in one of which the descheduler counts its blocks itself: the metrics of
+// TestDemoNamesItsClusters plays two recordings whose nodes have the same names, in one of which the descheduler counts its blocks itself: the metrics of
 // each have the name of its cluster.
-func TestDemoTellsItsClustersApart(t *testing.T) {
+func TestDemoNamesItsClusters(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
 	from := t.TempDir()

@@ -83,7 +83,7 @@ func manifestChoice() []cobra.Completion {
 }
 
 func completeManifests(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return notGiven(manifestChoice(), given)
+	return withoutGiven(manifestChoice(), given)
 }
 
 func (f *manifestFlags) run(cmd *cobra.Command, names []string) error {

@@ -72,7 +72,7 @@ var dashboardChoice = sync.OnceValue(func() (all []cobra.Completion) {
 })
 
 func completeDashboards(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return notGiven(dashboardChoice(), given)
+	return withoutGiven(dashboardChoice(), given)
 }
 
 func (f *dashboardFlags) run(cmd *cobra.Command, names []string) error {

@@ -73,7 +73,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestObserverIsNotOpenToTheNetwork refuses to start where whoever reaches the observer could report what nobody asked for.
+// TestObserverIsNotOpenToTheNetwork refuses to start where anyone who reaches the observer could report what nobody asked for.
 func TestObserverIsNotOpenToTheNetwork(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -86,8 +86,8 @@ func TestObserverIsNotOpenToTheNetwork(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nobody is known":            {https, "whoever reaches it could record evictions that nobody asked for"},
-		"nobody is known, auth none": {append([]string{"--auth=none"}, https...), "whoever reaches it could record evictions that nobody asked for"},
+		"nobody is known":            {https, "anyone who reaches it could record evictions that nobody asked for"},
+		"nobody is known, auth none": {append([]string{"--auth=none"}, https...), "anyone who reaches it could record evictions that nobody asked for"},
 		"the secret in the clear":    {[]string{"--admission-secret-file", secret}, "the secret would be sent in the clear"},
 		"a secret that is guessed":   {append([]string{"--admission-secret-file", guessed}, https...), "20 to 128 lower-case letters"},
 		"no secret in the file":      {append([]string{"--admission-secret-file", os.DevNull}, https...), "is empty"},
@@ -105,7 +105,7 @@ func TestObserverIsNotOpenToTheNetwork(t *testing.T) {
 }
 
 // TestRunTakesRequests runs the service on a recorded cluster that stands still, over HTTPS, and reports requests to it in
-// every way: the observer, a log file that it follows, and audit events sent to it with a token that changes meanwhile.
+// every way: the observer, a log file that it follows, and audit events sent to it with a token that changes during that time.
 func TestRunTakesRequests(t *testing.T) {
 	t.Parallel()
 	const name = "c-node-drain"
@@ -169,8 +169,8 @@ func TestRunTakesRequests(t *testing.T) {
 		return count("source = 'admission' AND requester = 'carol' AND confidence = 'asserted'") == 1
 	}, 20*time.Second, 20*time.Millisecond)
 	require.Zero(t, count("requester = 'forged'"))
-	_, told, _ := runCommand(t, "why", "demo/web-1", "--database-url", url)
-	require.NotContains(t, told, "forged")
+	_, answer, _ := runCommand(t, "why", "demo/web-1", "--database-url", url)
+	require.NotContains(t, answer, "forged")
 	metrics := s.getBody(t, "/metrics")
 	require.Contains(t, metrics, `evictrail_authz_denied_total{cause="bad_admission_path"} 2`)
 	require.NotContains(t, metrics, known)

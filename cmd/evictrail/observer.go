@@ -18,7 +18,7 @@ import (
 	"github.com/evictrail/evictrail/metrics"
 )
 
-// observerFlags say whether evictions are observed, and how API servers prove to be some. Reviews have a listener of their own: whoever
+// observerFlags say whether evictions are observed, and how API servers prove to be some. Reviews have a listener of their own: anyone who
 // may read the page or scrape metrics has no way to it.
 type observerFlags struct {
 	on           bool
@@ -51,7 +51,7 @@ func (f *observerFlags) checkFlags(server *tlsFlags) error {
 	case f.clientCAFile != "" && !server.isEnabled():
 		return usageErrorf("admission-client-ca-file: client certificates need HTTPS: give --tls-cert-file and --tls-key-file")
 	case !f.at.isLoopback() && !known:
-		return usageErrorf("admission-listen %s: whoever reaches it could record evictions that nobody asked for: give --admission-secret-file or --admission-client-ca-file, or listen on 127.0.0.1 (docs/audit.md)", f.at.listen)
+		return usageErrorf("admission-listen %s: anyone who reaches it could record evictions that nobody asked for: give --admission-secret-file or --admission-client-ca-file, or listen on 127.0.0.1 (docs/audit.md)", f.at.listen)
 	case !f.at.isLoopback() && !server.isEnabled():
 		return usageErrorf("admission-listen %s: API servers call webhooks over HTTPS alone, and the secret would be sent in the clear: give --tls-cert-file and --tls-key-file", f.at.listen)
 	}
@@ -87,7 +87,7 @@ func readSecrets(file string) ([]string, error) {
 // readSecretFile reads those that are accepted now.
 func (f *observerFlags) readSecretFile() ([]string, error) { return readSecrets(f.secretFile) }
 
-// newAccess says who may send reviews: whom the flags name, else whoever is on this machine.
+// newAccess says who may send reviews: whom the flags name, else anyone who is on this machine.
 func (f *observerFlags) newAccess(denied func(cause string)) api.Access {
 	a := api.Access{Clients: f.clients, Certificates: f.clientCAFile != "", Denied: denied}
 	if f.secretFile != "" {

@@ -171,8 +171,8 @@ func TestWhatIsRefusedIsSetAsideAndReplayed(t *testing.T) {
 	require.Eventually(t, func() bool { // more may have been refused since
 		var err error
 		letters, _, err = spool.DeadLetters(dir, "c1")
-		told := readPublicViews(t, url)["gaps"]
-		return err == nil && len(told) == 1 && strings.Contains(told[0], fmt.Sprintf("%d facts refused: %d migration_seen", len(letters), len(letters)))
+		gaps := readPublicViews(t, url)["gaps"]
+		return err == nil && len(gaps) == 1 && strings.Contains(gaps[0], fmt.Sprintf("%d facts refused: %d migration_seen", len(letters), len(letters)))
 	}, 20*time.Second, 50*time.Millisecond)
 	_, found, _ := runCommand(t, append([]string{"doctor"}, args[1:]...)...)
 	require.Regexp(t, fmt.Sprintf(`warn  refused facts .*: %d facts were refused and set aside.*no_cordons.*evictrail spool replay`, len(letters)), found)

@@ -22,7 +22,7 @@ func newSchemaUp() *cobra.Command {
 	var db databaseFlags
 	cmd := &cobra.Command{
 		Use: "up", Short: "Bring the schema to what this version needs", Args: asUsage(cobra.NoArgs),
-		Long: `Make the schema in an empty database, or apply the schema migrations that the database lacks, all of them or none. It is safe to run
+		Long: `Make the schema in an empty database, or apply the schema migrations that the database does not have, all of them or none. It is safe to run
 while an evictrail of the version before still writes, and to run again. "run" does the same at its start.`,
 		Example: `  evictrail schema up --database-url 'postgres://evictrail@db.example:5432/evictrail?sslmode=verify-full'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -81,15 +81,15 @@ Rows are counted as Postgres estimates them.`,
 			if err != nil {
 				return err
 			}
-			told := schemaStatus{Version: status.Version, Expected: status.Expected}
+			out := schemaStatus{Version: status.Version, Expected: status.Expected}
 			if status.Version == status.Expected || status.Newer() {
 				storage, err := retention.Measure(cmd.Context(), s.DB, nowUTC())
 				if err != nil {
 					return err
 				}
-				told.setStorage(storage, r.newPolicy(), int64(capacity))
+				out.setStorage(storage, r.newPolicy(), int64(capacity))
 			}
-			if err := told.printStatus(cmd.OutOrStdout(), output); err != nil {
+			if err := out.printStatus(cmd.OutOrStdout(), output); err != nil {
 				return err
 			}
 			return status.Check()

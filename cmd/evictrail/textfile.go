@@ -24,8 +24,8 @@ func formatCompletions(width int, all []cobra.Completion) string {
 	return out.String()
 }
 
-// notGiven offers those that were not given yet.
-func notGiven(all []cobra.Completion, given []string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// withoutGiven offers those that were not given yet.
+func withoutGiven(all []cobra.Completion, given []string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	left := slices.DeleteFunc(slices.Clone(all), func(c cobra.Completion) bool {
 		name, _, _ := strings.Cut(c, "\t")
 		return slices.Contains(given, name)

@@ -40,7 +40,7 @@ type topMessage interface{ applyTo(m *topModel) topTask }
 // topTask is what is done beside the screen, and returns what the model learns then; nil: nothing.
 type topTask func() topMessage
 
-// The messages of top, besides keys.
+// The messages of top, apart from keys.
 type (
 	topLoaded struct {
 		found incidents

@@ -5,7 +5,7 @@
 //	err = recording.Play(ctx, rec, server, recording.Hooks{Clock: clock.Set, Watched: collector.Watches, Taken: c.Taken})
 //
 // A recording is a folder with what a client received of lists and watches, one line each (testdata/recordings), and what
-// the API server logged and the descheduler's metrics said meanwhile. Open reads and checks it; NewServer serves it with
+// the API server logged and the descheduler's metrics said during that time. Open reads and checks it; NewServer serves it with
 // the watch protocol's real semantics (resourceVersion, bookmarks, streamed lists, 410 Gone); Play releases it line by line
 // and waits until the collector under test has taken each in. So the collector that is tested is the one that ships: it
 // lists, watches and scrapes over HTTP and knows nothing of recordings.

@@ -74,7 +74,7 @@ type notification struct {
 	object  json.RawMessage
 }
 
-// step is what releasing a line does besides its own object.
+// step is what releasing a line does beside its own object.
 type step struct {
 	completes bool // the last line of a list: the list is now the state
 	relists   bool // a break after which the recorder had to list again
@@ -221,7 +221,7 @@ func (s *Server) releaseLine(i int, expiring bool) (at Position, visible bool) {
 	return Position{l.Resource, l.ResourceVersion}, true
 }
 
-// applyList makes a list the state: what it does not hold was deleted while nobody saw it, and history begins again.
+// applyList makes a list the state: what it does not hold was deleted unseen, and history begins again.
 func (r *resource) applyList(lines []Line, items []int, version string) {
 	if r.ready {
 		r.epoch++
@@ -241,7 +241,7 @@ func (r *resource) dropHistory() {
 	r.log, r.oldest = nil, r.version
 }
 
-// expireVersions forgets all versions, so that whoever watches must list. It returns the version of such a list, at least the one
+// expireVersions forgets all versions, so that anyone who watches must list. It returns the version of such a list, at least the one
 // asked for, and reports whether there was anything to forget.
 func (r *resource) expireVersions(version uint64) (listed uint64, done bool) {
 	r.mu.Lock()

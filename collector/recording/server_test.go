@@ -215,7 +215,7 @@ func TestTheRecordersBreaks(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, code)
 	require.Equal(t, []Position{{"nodes", "9"}}, s.releaseLines(1))
 	_, body := s.getPath(t, "/api/v1/nodes")
-	require.NotContains(t, body, `"name":"b"`, "deleted while nobody saw it")
+	require.NotContains(t, body, `"name":"b"`, "deleted unseen")
 	code, _ = s.getPath(t, "/api/v1/nodes?watch=1&resourceVersion=3")
 	require.Equal(t, http.StatusGone, code)
 	w = s.startWatch(t, "&resourceVersion=9")

@@ -186,7 +186,7 @@ func (p *packed) flushTo(dir string) error {
 	if p.piece.Len() == 0 {
 		return nil
 	}
-	n, err := p.file.WriteAt(p.piece.Bytes(), p.size) // at once: whoever reads meanwhile sees a whole piece
+	n, err := p.file.WriteAt(p.piece.Bytes(), p.size) // at once: anyone who reads during that time sees a whole piece
 	if err != nil {
 		return errors.Join(err, p.file.Truncate(p.size))
 	}

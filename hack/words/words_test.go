@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -21,7 +22,7 @@ var oneWord = map[string]bool{"main": true, "init": true}
 // mostOneWord is the share of functions and methods whose name may be one lower-case word, in percent.
 const mostOneWord = 12
 
-// houseWords are words that nobody outside of this project uses so, with what is written instead. Comments have none of them.
+// houseWords are words that nobody outside of this project uses so, with what is written instead. Neither comments nor texts have any of them.
 var houseWords = []struct {
 	is      *regexp.Regexp
 	instead string
@@ -30,6 +31,12 @@ var houseWords = []struct {
 	{regexp.MustCompile(`(?i)\b(gives|gave|given back)\b`), "returns, has, writes, grants"},
 	{regexp.MustCompile(`(?i)\b(anew|afresh)\b`), "again, rebuilt, rederived"},
 	{regexp.MustCompile(`(?i)\bsays whether\b`), "reports whether"},
+	{regexp.MustCompile(`(?i)\bmeanwhile\b`), "during that time"},
+	{regexp.MustCompile(`(?i)\blastly\b`), "most recently"},
+	{regexp.MustCompile(`(?i)\bmend(s|ed|ing)?\b`), "fix"},
+	{regexp.MustCompile(`(?i)\bwhoever\b`), "the user, the caller, no matter who, anyone who"},
+	{regexp.MustCompile(`(?i)\bnobody saw\b`), "unknown, not seen"},
+	{regexp.MustCompile(`(?i)\blacks\b`), "has no"},
 }
 
 // sources are the parsed Go files of the repository, generated ones aside, with the positions in them.
@@ -49,7 +56,7 @@ var parseSources = sync.OnceValues(func() (sources, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") || d.Name() == "bin" || d.Name() == "testdata" || d.Name() == "node_modules" || d.Name() == "words"):
+		case d.IsDir() && isLeftOut(d.Name()):
 			return fs.SkipDir
 		case d.IsDir() || filepath.Ext(path) != ".go":
 			return nil
@@ -61,6 +68,11 @@ var parseSources = sync.OnceValues(func() (sources, error) {
 		return err
 	})
 })
+
+// isLeftOut reports whether a directory holds no text of ours: what was built, what was recorded, and this package, which has to name the words.
+func isLeftOut(name string) bool {
+	return strings.HasPrefix(name, ".") || name == "bin" || name == "testdata" || name == "node_modules" || name == "words"
+}
 
 // goFiles returns the parsed Go files of the repository, and the positions in them.
 func goFiles(t *testing.T) (*token.FileSet, []*ast.File) {
@@ -112,6 +124,33 @@ func TestCommentsHaveNoHouseWords(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTextsHaveNoHouseWords finds them in documents, SQL, scripts, manifests and pages. The history in the CHANGELOG may keep its words.
+func TestTextsHaveNoHouseWords(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	kinds, read := map[string]bool{".md": true, ".sql": true, ".sh": true, ".js": true, ".css": true, ".html": true, ".yaml": true, ".yml": true, ".tpl": true, "": true}, 0
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && isLeftOut(d.Name()) && path != root:
+			return fs.SkipDir
+		case d.IsDir() || !kinds[filepath.Ext(path)] || d.Name() == "CHANGELOG.md" || d.Name() == "LICENSE" || !d.Type().IsRegular():
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		read++
+		for n, line := range strings.Split(string(text), "\n") {
+			for _, problem := range findHouseWords(line) {
+				t.Errorf("%s:%d: %s", path, n+1, problem)
+			}
+		}
+		return err
+	}))
+	require.Greater(t, read, 200)
 }
 
 // findHouseWords returns what is wrong with the words of a comment.

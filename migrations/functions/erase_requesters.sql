@@ -7,7 +7,7 @@ LANGUAGE sql IMMUTABLE AS $$
     END
 $$;
 
--- instead_of returns what stands in place of a name: it tells one person from another as long as the key is the same.
+-- instead_of returns what stands in place of a name: it keeps persons apart as long as the key is the same.
 CREATE OR REPLACE FUNCTION evictrail.instead_of(name text, key text) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
     SELECT '(erased ' || left(encode(sha256(convert_to(key || name, 'UTF8')), 'hex'), 8) || ')'
@@ -22,7 +22,7 @@ $$;
 
 -- erase_requesters erases the names of people in the requests before a time, and the addresses from which was asked,
 -- some at a time; service accounts and others that Kubernetes itself makes (system:) are no people. In the place of a
--- name is what tells one person from another, for about a month: it is made with a key that is forgotten then. It
+-- name keeps persons apart, for about a month: it is made with a key that is forgotten then. It
 -- returns of which requests. It runs as the owner.
 CREATE OR REPLACE FUNCTION evictrail.erase_requesters(before timestamptz, most integer) RETURNS TABLE (cluster text, subject text, occurred_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$

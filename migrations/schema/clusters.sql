@@ -6,7 +6,7 @@ CREATE TABLE evictrail.clusters (
     thresholds    jsonb, -- trail.Thresholds where they are not the default ones
     replayed      boolean     NOT NULL DEFAULT false, -- it was played from a recording
     uid           text, -- of its namespace kube-system, which ties the name to one cluster; NULL: not tied
-    epoch         bigint      NOT NULL DEFAULT 0 CHECK (epoch >= 0) -- how often its history began anew (docs/adr/0033)
+    epoch         bigint      NOT NULL DEFAULT 0 CHECK (epoch >= 0) -- how often its history began again (docs/adr/0033)
 );
 
 -- Who derives a cluster: the holder of the latest term. Each transaction that derives locks this row and compares its
@@ -31,7 +31,7 @@ CREATE TABLE evictrail.watching (
     PRIMARY KEY (cluster, replica, source)
 );
 
--- What each replica says of its own recording, every few seconds: whoever reads the database, also while no replica
+-- What each replica says of its own recording, every few seconds: anyone who reads the database, also while no replica
 -- runs, sees from it whether what is there is complete. A report that is minutes old says that its replica has stopped,
 -- or cannot write.
 CREATE TABLE evictrail.recorders (
@@ -52,7 +52,7 @@ CREATE TABLE evictrail.recorders (
     PRIMARY KEY (cluster, replica)
 );
 
--- How often each replica was told that what it gave is stored, and up to when it had seen things then. Only a database
+-- How often each replica was notified that what it sent is stored, and up to when it had seen things then. Only a database
 -- that lost commits says less than before.
 CREATE TABLE evictrail.acknowledged (
     cluster text        NOT NULL,

@@ -5,7 +5,7 @@ CREATE TABLE evictrail.events (
     cluster        text        NOT NULL CHECK (cluster <> ''),
     subject        text        NOT NULL CHECK (subject LIKE '%:%'), -- whose history it belongs to, such as vmi:shop/db-1 or node:worker-1
     occurred_at    timestamptz NOT NULL, -- by the clock of what it is about, named in clock
-    id             uuid        NOT NULL, -- of its natural key: the same change has the same ID whoever sees it
+    id             uuid        NOT NULL, -- of its natural key: the same change has the same ID no matter who sees it
     kind           text        NOT NULL CHECK (kind <> ''),
     reason         text        NOT NULL CHECK (reason <> ''),
     clock          text        NOT NULL CHECK (clock IN ('apiserver', 'virt_controller', 'source_node', 'emitter', 'observer')),
@@ -18,7 +18,7 @@ CREATE TABLE evictrail.events (
     node           text,
     migration      text,
     migration_uid  text,
-    object_kind    text        NOT NULL, -- of the object that told it, as are the next two
+    object_kind    text        NOT NULL, -- of the object that showed it, as are the next two
     object_uid     text        NOT NULL,
     object_version text        NOT NULL, -- its resourceVersion; empty where it has none
     what           text        NOT NULL, -- the aspect of that object which has the value
@@ -68,7 +68,7 @@ CREATE INDEX events_by_tainted_node ON evictrail.events (cluster, node, occurred
     WHERE kind = 'launcher_pod' AND reason = 'disrupted';
 COMMENT ON INDEX evictrail.events_by_tainted_node IS 'Which VMs a taint of a node may have shut down: derive again.';
 
--- The last value of each aspect of the objects that still exist: where a restart resumes, and what tells whether a fact
+-- The last value of each aspect of the objects that still exist: where a restart resumes, and what decides whether a fact
 -- is recorded already.
 CREATE TABLE evictrail.aspects (
     cluster        text NOT NULL,
@@ -84,6 +84,6 @@ CREATE TABLE evictrail.aspects (
     node           text,
     migration      text,
     pod            text,
-    fact_id        uuid, -- the fact that told the value; NULL: nothing is known of it
+    fact_id        uuid, -- the fact that showed the value; NULL: nothing is known of it
     PRIMARY KEY (cluster, object_kind, object_uid, what)
 );

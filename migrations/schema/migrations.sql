@@ -44,7 +44,7 @@ CREATE TABLE evictrail.migrations (
     failure_evidence    text,
     aborted_by          text,
     abort_impersonator  text,
-    end_event           uuid, -- the fact that tells its end
+    end_event           uuid, -- the fact of its end
     end_seen_at         timestamptz, -- when that was observed
     mode                text,
     policy              text,

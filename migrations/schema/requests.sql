@@ -1,4 +1,4 @@
--- Eviction requests, each told once, whoever told of it: derived rows (00_schemas.sql). Columns that the view has are
+-- Eviction requests, one row each, no matter which source reported it: derived rows (00_schemas.sql). Columns that the view has are
 -- described there (../views/eviction_requests.sql).
 CREATE TABLE evictrail.eviction_requests (
     cluster         text        NOT NULL,
@@ -34,7 +34,7 @@ CREATE TABLE evictrail.eviction_requests (
     policy          text,
     evidence        text        NOT NULL,
     seen_late       boolean     NOT NULL,
-    event_id        uuid, -- the fact that tells of it first
+    event_id        uuid, -- the fact that reported it first
     salient         boolean, -- it matters to its node: each of the descheduler's, of the polls of others one a minute
     open_until      timestamptz NOT NULL DEFAULT 'infinity',
     changed_at      timestamptz DEFAULT now(),

@@ -7,7 +7,7 @@ CREATE TABLE evictrail.retention (
     complete     boolean     NOT NULL DEFAULT false, -- everything that is to be kept of them is in events_next
     done_cluster text        NOT NULL DEFAULT '', -- else that of the subjects up to this one is
     done_subject text        NOT NULL DEFAULT '',
-    name_key     text, -- with which names that are erased are told apart
+    name_key     text, -- with which names that are erased are kept apart
     name_month   timestamptz -- in which it is used; there is another one in the next
 );
 INSERT INTO evictrail.retention DEFAULT VALUES;

@@ -1,4 +1,4 @@
--- Subjects: whose history is told by itself, such as vmi:shop/db-1. Each has a row from its first fact on, which is the
+-- Subjects: each with a history of its own, such as vmi:shop/db-1. Each has a row from its first fact on, which is the
 -- queue of what is to be derived (docs/adr/0037).
 CREATE TABLE evictrail.subjects (
     cluster     text        NOT NULL,

@@ -5,7 +5,7 @@ CREATE TABLE evictrail.timeline (
     subject    text        NOT NULL,
     event_id   uuid        NOT NULL,
     at         timestamptz NOT NULL,
-    tie        integer, -- how many lines of the same subject and moment are told before this one; NULL: nobody knows
+    tie        integer, -- how many lines of the same subject and moment come before this one; NULL: unknown
     kind       text        NOT NULL,
     reason     text        NOT NULL,
     namespace  text,

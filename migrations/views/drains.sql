@@ -21,7 +21,7 @@ COMMENT ON COLUMN evictrail_v1.drains.node IS 'Node that is emptied.';
 COMMENT ON COLUMN evictrail_v1.drains.drain_id IS 'Identity of the drain.';
 COMMENT ON COLUMN evictrail_v1.drains.started_at IS 'When the node was cordoned for it, else the first request.';
 COMMENT ON COLUMN evictrail_v1.drains.ended_at IS 'When it was over. NULL while it goes on.';
-COMMENT ON COLUMN evictrail_v1.drains.requester IS 'User name of who asked first. NULL where nobody saw that.';
+COMMENT ON COLUMN evictrail_v1.drains.requester IS 'User name of who asked first. NULL where unknown.';
 COMMENT ON COLUMN evictrail_v1.drains.requester_class IS 'What sort of program asked first; see eviction_requests.requester_class.';
 COMMENT ON COLUMN evictrail_v1.drains.vmis_total IS 'Guests that were on the node since it began.';
 COMMENT ON COLUMN evictrail_v1.drains.vmis_left IS 'Guests that are left, or were at its end.';

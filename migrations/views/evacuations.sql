@@ -90,7 +90,7 @@ COMMENT ON COLUMN evictrail_v1.evacuations.strategy IS 'The VMI''s spec.eviction
 COMMENT ON COLUMN evictrail_v1.evacuations.marked_at IS 'When the VMI was marked; under a drain taint, or where the mark was not seen, when the first attempt was created.';
 COMMENT ON COLUMN evictrail_v1.evacuations.marked_by IS 'What opened it: mark, taint (the drain taint; KubeVirt then sets no mark), migration (its first attempt; the mark was not seen).';
 COMMENT ON COLUMN evictrail_v1.evacuations.trigger IS 'Why: descheduler, drain, drain_taint, eviction, unknown.';
-COMMENT ON COLUMN evictrail_v1.evacuations.requester_class IS 'What sort of program requested the eviction: a class of eviction_requests.requester_class, or unknown where no source tells or, under a drain taint, none was requested.';
+COMMENT ON COLUMN evictrail_v1.evacuations.requester_class IS 'What sort of program requested the eviction: a class of eviction_requests.requester_class, or unknown where no source says or, under a drain taint, none was requested.';
 COMMENT ON COLUMN evictrail_v1.evacuations.confidence IS 'How the requester or trigger is known: observed (an audit event has the request), asserted (a field says so, or the eviction observer alone), inferred, unknown.';
 COMMENT ON COLUMN evictrail_v1.evacuations.evidence IS 'What the attribution rests on.';
 COMMENT ON COLUMN evictrail_v1.evacuations.ended_at IS 'When it ended. NULL while it is open.';
@@ -99,10 +99,10 @@ COMMENT ON COLUMN evictrail_v1.evacuations.attempts IS 'Migrations that KubeVirt
 COMMENT ON COLUMN evictrail_v1.evacuations.failed_attempts IS 'Those of them that failed; aborted ones are not counted.';
 COMMENT ON COLUMN evictrail_v1.evacuations.last_failure_class IS 'Class of the last failure; see migrations.failure_class.';
 COMMENT ON COLUMN evictrail_v1.evacuations.last_failure_reason IS 'Finer cause of the last failure; see migrations.failure_reason.';
-COMMENT ON COLUMN evictrail_v1.evacuations.fulfilled_by IS 'UID of the migration that moved the guest, whoever started it. NULL where none did or none is known.';
-COMMENT ON COLUMN evictrail_v1.evacuations.seen_late IS 'True when it was read from a list, not seen when it happened, or when its requester was told more than 10 minutes later.';
-COMMENT ON COLUMN evictrail_v1.evacuations.requester IS 'User name of who asked; under a drain taint, of who set it. NULL where nobody saw that.';
-COMMENT ON COLUMN evictrail_v1.evacuations.cancelled_by IS 'User name of who cancelled it. NULL where it was not cancelled, or nobody saw by whom.';
+COMMENT ON COLUMN evictrail_v1.evacuations.fulfilled_by IS 'UID of the migration that moved the guest, no matter who started it. NULL where none did or none is known.';
+COMMENT ON COLUMN evictrail_v1.evacuations.seen_late IS 'True when it was read from a list, not seen when it happened, or when its requester was reported more than 10 minutes later.';
+COMMENT ON COLUMN evictrail_v1.evacuations.requester IS 'User name of who asked; under a drain taint, of who set it. NULL where unknown.';
+COMMENT ON COLUMN evictrail_v1.evacuations.cancelled_by IS 'User name of who cancelled it. NULL where it was not cancelled, or where by whom is unknown.';
 COMMENT ON COLUMN evictrail_v1.evacuations.next_retry_at IS 'Before then KubeVirt makes no next attempt. NULL unless one waits for that.';
 COMMENT ON COLUMN evictrail_v1.evacuations.in_progress IS 'Value of the annotation eviction-in-progress on the source pod: true, or kubevirt (up to v1.6.0). NULL where none was seen.';
 COMMENT ON COLUMN evictrail_v1.evacuations.in_progress_lost_at IS 'When that annotation was taken off although the evacuation was open. NULL where it was not, or came back.';

@@ -10,7 +10,7 @@ SELECT
     changed_at
 FROM evictrail.gaps;
 
-COMMENT ON VIEW evictrail_v1.gaps IS 'Gaps: intervals in which a source could not be seen. What happened in them was rebuilt where an object still told it, and is flagged seen_late.';
+COMMENT ON VIEW evictrail_v1.gaps IS 'Gaps: intervals in which a source could not be seen. What happened in them was rebuilt where an object still showed it, and is flagged seen_late.';
 COMMENT ON COLUMN evictrail_v1.gaps.cluster IS 'Cluster that the row belongs to: --cluster, else the UID of its kube-system namespace.';
 COMMENT ON COLUMN evictrail_v1.gaps.gap_id IS 'Identity of the gap.';
 COMMENT ON COLUMN evictrail_v1.gaps.source IS 'The watch''s resource, or evictrail when it was not running.';

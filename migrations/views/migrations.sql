@@ -81,13 +81,13 @@ COMMENT ON COLUMN evictrail_v1.migrations.duration IS 'Time from its creation to
 COMMENT ON COLUMN evictrail_v1.migrations.outcome IS 'succeeded, failed or aborted. NULL while it runs, and where its end was not seen (failure_reason end_not_seen).';
 COMMENT ON COLUMN evictrail_v1.migrations.failure_class IS 'scheduling, control_plane, data_plane, post_copy, aborted, guest_lost or unknown. NULL unless it failed or was aborted.';
 COMMENT ON COLUMN evictrail_v1.migrations.failure_reason IS 'Finer cause within the class.';
-COMMENT ON COLUMN evictrail_v1.migrations.failure_text IS 'migrationState.failureReason as it came. NULL where KubeVirt gave none.';
+COMMENT ON COLUMN evictrail_v1.migrations.failure_text IS 'migrationState.failureReason as it came. NULL where KubeVirt set none.';
 COMMENT ON COLUMN evictrail_v1.migrations.failure_evidence IS 'What the class rests on.';
 COMMENT ON COLUMN evictrail_v1.migrations.mode IS 'PreCopy, PostCopy or Paused. NULL where no data moved.';
 COMMENT ON COLUMN evictrail_v1.migrations.policy IS 'Name of the MigrationPolicy in force. NULL where none is.';
-COMMENT ON COLUMN evictrail_v1.migrations.seen_late IS 'True when its creation or its end was read from a list, not seen when it happened, or when the requester of its evacuation was told more than 10 minutes later.';
-COMMENT ON COLUMN evictrail_v1.migrations.requester IS 'User name of who asked for it: for an evacuation who evicted, else who made it or called migrate. NULL where nobody saw.';
-COMMENT ON COLUMN evictrail_v1.migrations.aborted_by IS 'User name of who deleted it before it was over. NULL where it was not aborted, or nobody saw by whom.';
+COMMENT ON COLUMN evictrail_v1.migrations.seen_late IS 'True when its creation or its end was read from a list, not seen when it happened, or when the requester of its evacuation was reported more than 10 minutes later.';
+COMMENT ON COLUMN evictrail_v1.migrations.requester IS 'User name of who asked for it: for an evacuation who evicted, else who made it or called migrate. NULL where unknown.';
+COMMENT ON COLUMN evictrail_v1.migrations.aborted_by IS 'User name of who deleted it before it was over. NULL where it was not aborted, or where by whom is unknown.';
 COMMENT ON COLUMN evictrail_v1.migrations.wait_reason IS 'Why it has no target pod yet, or does not get on with it, or for what it waited longest: deleting, quota, backup, utility_volumes, backoff, leftover_pods, cluster_limit, node_limit, queued, target_node_not_ready (its target pod is on a node that is not ready; it holds its slot). NULL where it did not wait for 3 s.';
 COMMENT ON COLUMN evictrail_v1.migrations.wait_detail IS 'The wait in words: until when, or how full the limits were. NULL where it did not wait.';
 COMMENT ON COLUMN evictrail_v1.migrations.changed_at IS 'When the row came or last changed, by the clock of the database: when the transaction that wrote it began. To follow changes, ask for those since a minute before the latest that is known.';
@@ -97,7 +97,7 @@ COMMENT ON COLUMN evictrail_v1.migrations.source_last_over_at IS 'Of a migration
 COMMENT ON COLUMN evictrail_v1.migrations.benefit IS 'What came of it up to 15 minutes after: helped, no_effect, harmed (the target went over its threshold), unknown. NULL unless it moved the guest and was made to relieve a node.';
 COMMENT ON COLUMN evictrail_v1.migrations.benefit_because IS 'The numbers that benefit rests on, or why it is not known.';
 COMMENT ON COLUMN evictrail_v1.migrations.benefit_final IS 'True once nothing more is looked at. NULL while benefit may change.';
-COMMENT ON COLUMN evictrail_v1.migrations.requester_class IS 'What sort of program asked for it: a class of eviction_requests.requester_class; unknown where nobody saw.';
+COMMENT ON COLUMN evictrail_v1.migrations.requester_class IS 'What sort of program asked for it: a class of eviction_requests.requester_class; unknown where it was not seen.';
 COMMENT ON COLUMN evictrail_v1.migrations.impersonator IS 'User name of who really asked, where that was as the requester. NULL where it was not.';
 COMMENT ON COLUMN evictrail_v1.migrations.source_ip IS 'The address from which was asked; see eviction_requests.source_ip.';
 COMMENT ON COLUMN evictrail_v1.migrations.abort_impersonator IS 'User name of who really deleted it, where that was as aborted_by. NULL where it was not.';

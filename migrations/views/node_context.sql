@@ -44,7 +44,7 @@ COMMENT ON COLUMN evictrail_v1.node_context.after_end IS 'Of moment after: how l
 COMMENT ON COLUMN evictrail_v1.node_context.metric IS 'What was measured: cpu, memory, cpu_pressure, memory_pressure, or descheduler and a resource: what the descheduler itself goes by.';
 COMMENT ON COLUMN evictrail_v1.node_context.value IS 'A ratio: 1 is all of it. NULL where it is not known; reason says why.';
 COMMENT ON COLUMN evictrail_v1.node_context.threshold IS 'Above which the descheduler relieves the node. NULL where the metric has none.';
-COMMENT ON COLUMN evictrail_v1.node_context.origin IS 'Who told: prometheus, or descheduler (its own metrics, read by evictrail).';
+COMMENT ON COLUMN evictrail_v1.node_context.origin IS 'Source: prometheus, or descheduler (its own metrics, read by evictrail).';
 COMMENT ON COLUMN evictrail_v1.node_context.sample IS 'Which sample: before (the last one at the moment), next (the first one after it), peak (the highest on the target since the move), last_over (the last one before in which the source was over its threshold).';
 COMMENT ON COLUMN evictrail_v1.node_context.sampled_at IS 'When it was measured. The descheduler shows what it saw in its last cycle, which may be as much earlier as a cycle lasts. NULL where there is no sample.';
 COMMENT ON COLUMN evictrail_v1.node_context.reason IS 'Why value is NULL: no_series, no_sample, not_a_number, refused, unanswered. NULL where it is not.';
@@ -53,5 +53,5 @@ COMMENT ON COLUMN evictrail_v1.node_context.migration IS 'Name of the VirtualMac
 COMMENT ON COLUMN evictrail_v1.node_context.migration_uid IS 'UID of the VirtualMachineInstanceMigration.';
 COMMENT ON COLUMN evictrail_v1.node_context.evacuation_id IS 'The evacuation that the migration is an attempt of. NULL outside of any.';
 COMMENT ON COLUMN evictrail_v1.node_context.attempt IS 'Its number within the evacuation. NULL outside of any.';
-COMMENT ON COLUMN evictrail_v1.node_context.event_id IS 'The fact that tells it, in view events.';
+COMMENT ON COLUMN evictrail_v1.node_context.event_id IS 'The fact that holds it, in view events.';
 COMMENT ON COLUMN evictrail_v1.node_context.changed_at IS 'When it was stored, by the clock of the database; see evacuations.changed_at.';

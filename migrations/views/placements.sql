@@ -56,8 +56,8 @@ COMMENT ON COLUMN evictrail_v1.placements.not_migratable IS 'Why it could not be
 COMMENT ON COLUMN evictrail_v1.placements.not_migratable_since IS 'Since when. NULL where it can be live-migrated.';
 COMMENT ON COLUMN evictrail_v1.placements.opted_out IS 'True where its pod asks the descheduler to leave it alone (prefer-no-eviction).';
 COMMENT ON COLUMN evictrail_v1.placements.changed_at IS 'When the row came or last changed, by the clock of the database: when the transaction that wrote it began. To follow changes, ask for those since a minute before the latest that is known.';
-COMMENT ON COLUMN evictrail_v1.placements.ended_requester IS 'User name of who began what ended the guest: who asked for the eviction or the migration, or set the taint. NULL where nobody did, or nobody saw it.';
-COMMENT ON COLUMN evictrail_v1.placements.ended_requester_class IS 'What sort of program began it, as requester_class of eviction_requests. NULL where nobody asked, or nobody saw it.';
+COMMENT ON COLUMN evictrail_v1.placements.ended_requester IS 'User name of who began what ended the guest: who asked for the eviction or the migration, or set the taint. NULL where nobody did, or where unknown.';
+COMMENT ON COLUMN evictrail_v1.placements.ended_requester_class IS 'What sort of program began it, as requester_class of eviction_requests. NULL where nobody asked, or where unknown.';
 COMMENT ON COLUMN evictrail_v1.placements.ended_detail IS 'Key and effect of the taint, the reason that the eviction stated, the message of Kubernetes, or the migration that lost the guest. NULL where there is none.';
 COMMENT ON COLUMN evictrail_v1.placements.memory_lost IS 'True where the platform ended the guest: what it had in memory is lost. False where its owner ended it. NULL while it runs, after a move, and where nothing says why it ended.';
 COMMENT ON COLUMN evictrail_v1.placements.back_at IS 'When the VM ran again, as another VMI, after the platform had ended its guest. NULL where it did not, or the platform did not end it. It does not change changed_at.';

@@ -21,7 +21,7 @@ COMMENT ON COLUMN evictrail_v1.timeline.vmi IS 'Name of the VirtualMachineInstan
 COMMENT ON COLUMN evictrail_v1.timeline.vmi_uid IS 'UID of the VirtualMachineInstance; a restarted VM has a new one. NULL where it is not known.';
 COMMENT ON COLUMN evictrail_v1.timeline.node IS 'Node that the line speaks of. NULL where it speaks of none.';
 COMMENT ON COLUMN evictrail_v1.timeline.at IS 'When it happened, by the best clock there is. Where that clock knows whole seconds only and the sight came later, the end of that second.';
-COMMENT ON COLUMN evictrail_v1.timeline.kind IS 'Kind of the fact that the line tells of.';
+COMMENT ON COLUMN evictrail_v1.timeline.kind IS 'Kind of the fact that the line is about.';
 COMMENT ON COLUMN evictrail_v1.timeline.reason IS 'Reason of that fact.';
 COMMENT ON COLUMN evictrail_v1.timeline.sentence IS 'The line.';
 COMMENT ON COLUMN evictrail_v1.timeline.event_id IS 'The fact, in view events.';

@@ -177,7 +177,7 @@ func (s *Server) buildArguments(settings map[string]string) []string {
 
 // superviseProcess forks the server, owns it until it has ended and then releases everything. It keeps its thread all that
 // time: the kernel sends the parent-death signal at the end of the thread that forked, not of the process, and a thread
-// that is released may be ended by whoever locks it next.
+// that is released may be ended by anyone who locks it next.
 func (s *Server) superviseProcess(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

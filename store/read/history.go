@@ -28,14 +28,14 @@ func (s *Reader) loadHistory(ctx context.Context, asked trail.Question) (*trail.
 	var h *trail.Cluster
 	of, cluster := asked.Of, asked.Cluster
 	err := s.readFacts(ctx, "read the history of "+of.Name, func(tx pgx.Tx) error {
-		q := &inquiry{tx: tx, cluster: cluster, of: of, since: pg.EarlierTime(asked.Since, asked.From), move: asked.Move, told: !asked.From.IsZero(), at: asked.At}
+		q := &inquiry{tx: tx, cluster: cluster, of: of, since: pg.EarlierTime(asked.Since, asked.From), move: asked.Move, recordedNow: !asked.From.IsZero(), at: asked.At}
 		err := q.loadCommon(ctx)
 		switch {
 		case err != nil:
 			return err
-		case q.settled != nil && q.at.Before(*q.settled) && !q.told:
+		case q.settled != nil && q.at.Before(*q.settled) && !q.recordedNow:
 			return q.droppedError()
-		case !q.told && q.at.Before(q.alive):
+		case !q.recordedNow && q.at.Before(q.alive):
 			h, err = q.answerHistorical(ctx)
 		case of.Kind == trail.SubjectNode:
 			h, err = q.answerNode(ctx)
@@ -60,7 +60,7 @@ type inquiry struct {
 	of      trail.Subject
 	since   time.Time // from when on everything is wanted; zero: from where the answer begins
 	move    string    // UID of a migration since whose creation everything is wanted, too
-	told    bool      // the question is what is recorded now of the time until the moment, not what was known then
+	recordedNow bool      // the question is what is recorded now of the time until the moment, not what was known then
 	at      time.Time
 
 	alive      time.Time        // when the cluster was last seen

@@ -29,7 +29,7 @@ func TestHistoryIsThatOfAllFacts(t *testing.T) {
 			var moments []time.Time
 			step := run.End.Sub(run.Start) / 4
 			next := run.Start.Add(step)
-			told := 0
+			compared := 0
 			ask := func(at time.Time) {
 				facts = append(facts, fresh...)
 				_, err := s.Append(t.Context(), "c1", fresh)
@@ -37,7 +37,7 @@ func TestHistoryIsThatOfAllFacts(t *testing.T) {
 				require.NoError(t, s.Alive(t.Context(), "c1", at))
 				_, _, err = s.DeriveDue(t.Context(), "c1", at)
 				require.NoError(t, err)
-				told += storetest.CompareAnswers(t, s, facts, at)
+				compared += storetest.CompareAnswers(t, s, facts, at)
 				moments, fresh = append(moments, at), nil
 			}
 			for _, o := range run.Observations {
@@ -54,7 +54,7 @@ func TestHistoryIsThatOfAllFacts(t *testing.T) {
 			for _, at := range moments[:len(moments)-1] {
 				storetest.CompareAnswers(t, s, facts, at)
 			}
-			require.Positive(t, told, "VMs and nodes that have a story")
+			require.Positive(t, compared, "VMs and nodes that have a story")
 			compareSpans(t, s, facts, run.End)
 			compareLives(t, s, facts, run.Start, run.End)
 		})

@@ -57,7 +57,7 @@ func (q *inquiry) answerVM(ctx context.Context) (*trail.Cluster, error) {
 	if p := rows[q.of].Placements; len(p) > 0 {
 		q.queueDrains(&batch, rows, []trail.Subject{{Kind: trail.SubjectNode, Name: p[len(p)-1].Node}}, since)
 	}
-	if !q.told {
+	if !q.recordedNow {
 		q.openEvacuations(&batch, rows, tables.SubjectTexts(own))
 		q.openOutages(&batch, rows, tables.SubjectTexts(own))
 	}
@@ -110,7 +110,7 @@ func (q *inquiry) planEach(ctx context.Context) error {
 // that.
 func (q *inquiry) wantedSince(stands trail.Derived) time.Time {
 	since := q.since
-	if !q.told {
+	if !q.recordedNow {
 		story := stands.StoryFrom()
 		if story.IsZero() {
 			return story
@@ -125,7 +125,7 @@ func (q *inquiry) wantedSince(stands trail.Derived) time.Time {
 func (q *inquiry) answerNode(ctx context.Context) (*trail.Cluster, error) {
 	own := []trail.Subject{q.of}
 	lately := stay{node: q.of.Name, from: q.since, to: q.at}
-	if !q.told {
+	if !q.recordedNow {
 		lately.from = pg.EarlierTime(q.since, q.at.Add(-lookBack))
 		args := pgx.StrictNamedArgs{"cluster": q.cluster, "node": q.of.Name, "subject": pg.CleanText(q.of.String()), "since": lately.from}
 		if err := q.tx.QueryRow(ctx, openSinceQuery, args).Scan(&lately.from); err != nil {
@@ -136,7 +136,7 @@ func (q *inquiry) answerNode(ctx context.Context) (*trail.Cluster, error) {
 		return nil, err
 	}
 	since := lately.began
-	if q.told { // the rows of that time alone
+	if q.recordedNow { // the rows of that time alone
 		since = lately.from
 	}
 	rows := map[trail.Subject]trail.Derived{}
@@ -158,7 +158,7 @@ func (q *inquiry) answerNode(ctx context.Context) (*trail.Cluster, error) {
 	batch = pgx.Batch{}
 	q.rowsNear(&batch, rows, *vms, since)
 	q.decisionsNear(&batch, rows, *vms, since)
-	if !q.told {
+	if !q.recordedNow {
 		q.openEvacuations(&batch, rows, tables.SubjectTexts(all))
 		q.openOutages(&batch, rows, tables.SubjectTexts(all))
 	}
@@ -284,11 +284,11 @@ var (
 	blockersOfQuery = rowsQuery("drain_blockers", "", "waiting_since, vmi_uid")
 	loopsOfVMQuery  = rowsQuery("loops", `
   AND open_until >= @since
-  AND `+tellsOfVM, "opened_at, loop_id")
+  AND `+isAboutVM, "opened_at, loop_id")
 )
 
 // loopNamesVM is true for the loops that name a VM.
-const tellsOfVM = `(namespace = @namespace AND vmi = @vmi OR evidence @> jsonb_build_array(jsonb_build_object('vmi', @name::text)))`
+const isAboutVM = `(namespace = @namespace AND vmi = @vmi OR evidence @> jsonb_build_array(jsonb_build_object('vmi', @name::text)))`
 
 // lastEvacuations are the last ones of subjects.
 const lastEvacuations = `

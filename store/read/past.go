@@ -44,14 +44,14 @@ WHERE cluster = @cluster
   AND node = @node
   AND marked_at <= @until
   AND open_until >= @since`
-	loopsToldQuery = `
+	loopsAboutQuery = `
 SELECT node, greatest(opened_at, @since), least(closed_at, @at)
 FROM evictrail.loops
 WHERE cluster = @cluster
   AND node IS NOT NULL
   AND opened_at <= @at
   AND open_until >= @since
-  AND ` + tellsOfVM + `
+  AND ` + isAboutVM + `
 ORDER BY opened_at, loop_id`
 	// In the times that matter everything is read of a neighbour. From before them more and less is read than by StateBefore: of VMIs everything, also of those
 	// that were gone, as cooldowns count completions however old they are; of pods the same; of migrations, whether they are there or not, how they
@@ -213,12 +213,12 @@ func (q *inquiry) answerHistorical(ctx context.Context) (*trail.Cluster, error) 
 type stay struct {
 	node         string
 	from, to     time.Time
-	began, ended time.Time // of whatever was going on then: whoever had to do with the node between them matters
-	guests       bool      // whoever was there matters, not only those that were to leave
+	began, ended time.Time // of whatever was going on then: anyone who had to do with the node between them matters
+	guests       bool      // anyone who was there matters, not only those that were to leave
 }
 
 // findStays returns those that matter to the answer: the node that is asked about or on which the VM is, lately, and that which the VM was to
-// leave last, meanwhile.
+// leave last, during that time.
 func (q *inquiry) findStays(ctx context.Context, own trail.Derived) ([]stay, error) {
 	lately := stay{node: q.of.Name, from: q.at.Add(-lookBack), to: q.at, guests: true}
 	if q.of.Kind == trail.SubjectNode {
@@ -238,8 +238,8 @@ func (q *inquiry) findStays(ctx context.Context, own trail.Derived) ([]stay, err
 		}
 		out = append(out, last)
 	}
-	told, err := q.loopsTold(ctx, own.StoryFrom())
-	out = append(out, told...)
+	loops, err := q.loadLoopsAbout(ctx, own.StoryFrom())
+	out = append(out, loops...)
 	if err != nil {
 		return nil, err
 	}
@@ -253,9 +253,9 @@ func (q *inquiry) findStays(ctx context.Context, own trail.Derived) ([]stay, err
 
 // loopTimes returns the times of the loops that name the VM since a time, wherever they are: the descheduler may have asked to evict the target pod
 // of its migration from another node.
-func (q *inquiry) loopsTold(ctx context.Context, since time.Time) ([]stay, error) {
+func (q *inquiry) loadLoopsAbout(ctx context.Context, since time.Time) ([]stay, error) {
 	namespace, vmi := q.of.VM()
-	rows, err := q.tx.Query(ctx, loopsToldQuery, pgx.StrictNamedArgs{
+	rows, err := q.tx.Query(ctx, loopsAboutQuery, pgx.StrictNamedArgs{
 		"cluster": q.cluster, "namespace": namespace, "vmi": vmi, "name": q.of.Name, "since": since, "at": q.at,
 	})
 	if err != nil {
@@ -268,7 +268,7 @@ func (q *inquiry) loopsTold(ctx context.Context, since time.Time) ([]stay, error
 	})
 }
 
-// narrowStay leaves of a stay what matters to a VM: all of it, and what goes beyond, where a loop or a drain was recorded of the node; whoever was there only
+// narrowStay leaves of a stay what matters to a VM: all of it, and what goes beyond, where a loop or a drain was recorded of the node; anyone who was there only
 // to a drain; else who held a slot of the descheduler at the moment.
 func (q *inquiry) narrowStay(ctx context.Context, s *stay) error {
 	var loops bool

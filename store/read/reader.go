@@ -30,7 +30,7 @@ type ownSigns struct {
 	overlay atomic.Pointer[Overlay]
 }
 
-// Whole is the Reader to which nothing is hidden, with what is answered as a whole whoever asks, such as the State of a cluster: for the program itself. What answers callers
+// Whole is the Reader to which nothing is hidden, with what is answered as a whole, no matter who asks, such as the State of a cluster: for the program itself. What answers callers
 // has a Reader of it (SeenBy).
 type Whole struct{ *Reader }
 
@@ -53,7 +53,7 @@ func (s *Reader) addScopeArgs(args pgx.StrictNamedArgs) pgx.StrictNamedArgs {
 }
 
 // Of rows that have no namespace, or more than one, these are seen: loops that are about a VM that is, or name one; drains and outages of a node
-// that had one meanwhile; nodes that ever had one.
+// that had one during it; nodes that ever had one.
 const (
 	loopSeen  = `(namespace = ANY(@seen) OR EXISTS (SELECT FROM jsonb_path_query(evidence, '$[*].vmi') AS x WHERE split_part(x #>> '{}', '/', 1) = ANY(@seen)))`
 	drainSeen = `EXISTS (

@@ -75,18 +75,18 @@ func (q *inquiry) restoreFrozenRows(ctx context.Context, rows map[trail.Subject]
 	}
 	of := tables.SubjectTexts(tables.SortedSubjects(rows))
 	args := pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": of, "settled": q.settled}
-	told := map[trail.Subject]trail.Derived{}
+	settled := map[trail.Subject]trail.Derived{}
 	var batch pgx.Batch
-	batch.Queue(settledRows["eviction_requests"], args).Query(tables.CollectOf(told, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
-	batch.Queue(settledRows["evacuations"], args).Query(tables.CollectOf(told, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
-	batch.Queue(settledRows["migrations"], args).Query(tables.CollectOf(told, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
-	batch.Queue(settledRows["placements"], args).Query(tables.CollectOf(told, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
-	batch.Queue(settledRows["cooldown_decisions"], args).Query(tables.CollectOf(told, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
-	batch.Queue(settledRows["loops"], args).Query(tables.CollectOf(told, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
-	batch.Queue(settledRows["drains"], args).Query(tables.CollectOf(told, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
-	batch.Queue(settledRows["outages"], args).Query(tables.CollectOf(told, func(d *trail.Derived) *[]trail.Outage { return &d.Outages }))
-	batch.Queue(settledRows["gaps"], args).Query(tables.CollectOf(told, func(d *trail.Derived) *[]trail.Gap { return &d.Gaps }))
-	batch.Queue(settledRows["timeline"], args).Query(tables.CollectOf(told, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
+	batch.Queue(settledRows["eviction_requests"], args).Query(tables.CollectOf(settled, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
+	batch.Queue(settledRows["evacuations"], args).Query(tables.CollectOf(settled, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
+	batch.Queue(settledRows["migrations"], args).Query(tables.CollectOf(settled, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
+	batch.Queue(settledRows["placements"], args).Query(tables.CollectOf(settled, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
+	batch.Queue(settledRows["cooldown_decisions"], args).Query(tables.CollectOf(settled, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
+	batch.Queue(settledRows["loops"], args).Query(tables.CollectOf(settled, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
+	batch.Queue(settledRows["drains"], args).Query(tables.CollectOf(settled, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
+	batch.Queue(settledRows["outages"], args).Query(tables.CollectOf(settled, func(d *trail.Derived) *[]trail.Outage { return &d.Outages }))
+	batch.Queue(settledRows["gaps"], args).Query(tables.CollectOf(settled, func(d *trail.Derived) *[]trail.Gap { return &d.Gaps }))
+	batch.Queue(settledRows["timeline"], args).Query(tables.CollectOf(settled, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
 	goesOn := map[string]bool{}
 	batch.Queue(goesOnQuery, args).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var key string
@@ -98,7 +98,7 @@ func (q *inquiry) restoreFrozenRows(ctx context.Context, rows map[trail.Subject]
 		return err
 	}
 	for s, d := range rows {
-		rows[s] = d.Unsettled(*q.settled, goesOn).After(told[s])
+		rows[s] = d.Unsettled(*q.settled, goesOn).After(settled[s])
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (s *Reader) runReadOnly(ctx context.Context, doing string, run func(pgx.Tx)
 	return s.readAs(ctx, readOnly, doing, run)
 }
 
-// readFacts is read for questions that are answered of facts: none are dropped meanwhile.
+// readFacts is read for questions that are answered of facts: none are dropped during that time.
 func (s *Reader) readFacts(ctx context.Context, doing string, run func(pgx.Tx) error) error {
 	return s.readAs(ctx, readOnly+";\n"+tables.DropNoFactsQuery, doing, run)
 }

@@ -117,7 +117,7 @@ func (s *Reader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, 
 		}
 		h := whatif.History{Rules: whatif.RulesOf(i.common), Thresholds: i.thresholds, Since: q.Since, Until: q.Until}
 		if s.scope.Limited() || q.Namespace != "" || q.Node != "" {
-			h.Tells = func(namespace, node string) bool {
+			h.Counts = func(namespace, node string) bool {
 				return (q.Namespace == "" || namespace == q.Namespace) && (q.Node == "" || node == q.Node) && s.scope.Sees(namespace)
 			}
 		}

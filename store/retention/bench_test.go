@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkRetain drops a month in which a large cluster made some 300,000 facts, while facts of another cluster are stored without a pause: it reports how long that
-// takes, and how long a batch of those takes at most, before and meanwhile.
+// takes, and how long a batch of those takes at most, before and during that time.
 func BenchmarkRetain(b *testing.B) {
 	for range b.N {
 		b.StopTimer()
@@ -71,13 +71,13 @@ func BenchmarkRetain(b *testing.B) {
 		elapsed := time.Since(began)
 		b.StopTimer()
 		stop <- true
-		meanwhile := <-took
+		during := <-took
 		require.NoError(b, err)
 		require.Empty(b, did.Waits)
 		b.ReportMetric(float64(n), "facts")
 		b.ReportMetric(float64(did.Kept), "kept")
 		b.ReportMetric(elapsed.Seconds(), "s/drop")
-		for name, all := range map[string][]time.Duration{"before": before, "meanwhile": meanwhile} {
+		for name, all := range map[string][]time.Duration{"before": before, "during": during} {
 			slices.Sort(all)
 			b.ReportMetric(float64(all[len(all)-1].Microseconds())/1000, "ms-most-"+name)
 			b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, "ms-median-"+name)

@@ -117,7 +117,7 @@ func (s months) dropFacts(ctx context.Context, boundary time.Time, out *Retained
 const (
 	// inUse says why facts were not dropped.
 	inUse = "the history is in use: others read or write it without a pause"
-	// finishTries is how often facts are dropped again, where facts of their time came in meanwhile, before the next time is waited for.
+	// finishTries is how often facts are dropped again, where facts of their time came in during that time, before the next time is waited for.
 	finishTries = 3
 )
 

@@ -45,10 +45,10 @@ func acrossMarch(seed uint64, share float64) ([]trail.Fact, time.Time) {
 	return facts, run.End
 }
 
-// TestNothingToldChanges drops facts at some moment of simulated histories, while others go on to come. Each row of each table, before the boundary and
+// TestNothingReportedChanges drops facts at some moment of simulated histories, while others go on to come. Each row of each table, before the boundary and
 // after it, is that of a database which kept all facts; so are the answers about each VM and node, now and at moments since the boundary; also where everything is
 // derived again.
-func TestNothingToldChanges(t *testing.T) {
+func TestNothingReportedChanges(t *testing.T) {
 	t.Parallel()
 	for _, seed := range storetest.Sample(storetest.Some([]uint64{2, 12, 38, 4, 5, 6, 8, 10, 26}, 3)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -274,8 +274,8 @@ func TestLateFactsAreKept(t *testing.T) {
 	require.ErrorContains(t, err, "facts from before 2026-03-01T00:00:00Z were dropped")
 }
 
-// TestFactsThatComeMeanwhileAreKept stores a fact of the months that are being dropped when all that is to be kept of them was put aside.
-func TestFactsThatComeMeanwhileAreKept(t *testing.T) {
+// TestFactsThatComeDuringADropAreKept stores a fact of the months that are being dropped when all that is to be kept of them was put aside.
+func TestFactsThatComeDuringADropAreKept(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
 	from := storetest.NewURL(t)

@@ -132,8 +132,8 @@ func requirePart(t *testing.T, in, out []trail.Fact, note string) (missing int) 
 	return len(in) - len(out)
 }
 
-// requireTold wants the facts that waited in files, of which some are damaged, to come out, but for what is counted and recorded as a gap, and the spool to go on.
-func requireTold(t *testing.T, files image, facts []trail.Fact, stored int, note string) (missing int) {
+// requireReported wants the facts that waited in files, of which some are damaged, to come out, but for what is counted and recorded as a gap, and the spool to go on.
+func requireReported(t *testing.T, files image, facts []trail.Fact, stored int, note string) (missing int) {
 	t.Helper()
 	r := files.openSpool(t)
 	known := r.Identity().UID == "kube-system"
@@ -145,7 +145,7 @@ func requireTold(t *testing.T, files image, facts []trail.Fact, stored int, note
 	for _, f := range facts {
 		require.True(t, states[f.Object.UID] || r.Doubt() != nil, "%s: the state of %s was lost silently", note, f.VMI)
 	}
-	told, out := splitGaps(out)
+	gaps, out := splitGaps(out)
 	for len(out) > 0 && slices.ContainsFunc(facts[:stored], func(f trail.Fact) bool { return f.ID == out[0].ID }) {
 		out = out[1:] // without its mark the spool does not know that it is stored
 	}
@@ -157,9 +157,9 @@ func requireTold(t *testing.T, files image, facts []trail.Fact, stored int, note
 		r.AppendSign(start, nil)
 		more, _ := r.drainAll(t)
 		later, _ := splitGaps(more)
-		told = append(told, later...)
-		require.Len(t, told, 1, note)
-		require.Contains(t, told[0], fmt.Sprintf("evictrail corrupted: %d fact", lost), note)
+		gaps = append(gaps, later...)
+		require.Len(t, gaps, 1, note)
+		require.Contains(t, gaps[0], fmt.Sprintf("evictrail corrupted: %d fact", lost), note)
 	}
 	r.appendFacts(t, makePlacementFacts(20_000, 5))
 	out, _ = r.drainAll(t)
@@ -184,7 +184,7 @@ func TestEachFlippedByte(t *testing.T) {
 	t.Logf("%d bytes in %d files", files.size(), len(files))
 	lost := 0
 	for at := 0; at < files.size(); at += everyThirdInShort() {
-		missing := requireTold(t, files.flipBits(at*8+at%8), facts, stored, fmt.Sprintf("one bit of byte %d of %v", at, files.listSegments()))
+		missing := requireReported(t, files.flipBits(at*8+at%8), facts, stored, fmt.Sprintf("one bit of byte %d of %v", at, files.listSegments()))
 		require.LessOrEqual(t, missing, 1, "byte %d", at)
 		lost += missing
 	}
@@ -205,7 +205,7 @@ func TestFlippedBits(t *testing.T) {
 			bits = append(bits, random.IntN(files.size()*8))
 		}
 		note := fmt.Sprintf("%d bits, run %d of seed %d", n, run, seed)
-		missing := requireTold(t, files.flipBits(bits...), facts, stored, note)
+		missing := requireReported(t, files.flipBits(bits...), facts, stored, note)
 		require.LessOrEqual(t, missing, n, "%s: no fact is lost with another", note)
 		lost += missing
 	}
@@ -227,7 +227,7 @@ func TestTornTail(t *testing.T) {
 	whole := files[last]
 	for at := 0; at < len(whole); at += everyThirdInShort() {
 		files[last] = whole[:at]
-		missing := requireTold(t, files, facts, 0, fmt.Sprintf("cut at %d", at))
+		missing := requireReported(t, files, facts, 0, fmt.Sprintf("cut at %d", at))
 		require.Equal(t, missing > 0, at < len(whole), "cut at %d", at)
 
 		torn := maps.Clone(files)
@@ -283,13 +283,13 @@ func TestMissingAndForeignFiles(t *testing.T) {
 			if damaged[name] = content; content == nil {
 				delete(damaged, name)
 			}
-			require.Equal(t, want, requireTold(t, damaged, facts, stored, name+" "+what), "%s %s", name, what)
+			require.Equal(t, want, requireReported(t, damaged, facts, stored, name+" "+what), "%s %s", name, what)
 		}
 	}
 	foreign := maps.Clone(files)
 	foreign["notes.txt"], foreign["0000000001-1.facts"], foreign["9999999999-x.facts"] = []byte("hello"), []byte("hello"), []byte("hello")
-	require.Zero(t, requireTold(t, foreign, facts, stored, "files of somebody else"))
-	require.Equal(t, len(facts)-stored, requireTold(t, image{"mark": files["mark"], "known": files["known"]}, facts, stored, "all facts are gone"))
+	require.Zero(t, requireReported(t, foreign, facts, stored, "files of somebody else"))
+	require.Equal(t, len(facts)-stored, requireReported(t, image{"mark": files["mark"], "known": files["known"]}, facts, stored, "all facts are gone"))
 }
 
 // TestDamageWhileItRuns damages the files below an open spool.

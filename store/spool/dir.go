@@ -12,7 +12,7 @@ import (
 // ErrHeld says that another process has the spool.
 var ErrHeld = errors.New("in use by another evictrail")
 
-// lockDir locks a directory until the returned file is closed: alone for whoever writes it, else together with others that read it. It waits for lockWait.
+// lockDir locks a directory until the returned file is closed: alone for anyone who writes it, else together with others that read it. It waits for lockWait.
 // Errors: ErrHeld, and those of the system.
 func lockDir(dir string, write bool) (*os.File, error) {
 	path, flag, how := filepath.Join(dir, "lock"), os.O_RDONLY, syscall.LOCK_SH

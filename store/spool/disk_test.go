@@ -196,7 +196,7 @@ func TestFailingDisk(t *testing.T) {
 	r.appendFacts(t, makePlacementFacts(15, 1))
 	require.NoError(t, r.Condition().Problem)
 	got, _ = r.drainAll(t)
-	require.Equal(t, makePlacementFacts(15, 1), got, "what was stored meanwhile is not given again")
+	require.Equal(t, makePlacementFacts(15, 1), got, "what was stored during that time is not given again")
 }
 
 // TestNoDirectory begins where no directory can be made, and goes on when one can.

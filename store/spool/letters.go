@@ -213,7 +213,7 @@ func readLetters(in io.ReadSeeker) (letters []DeadLetter, strange [][]byte, end 
 }
 
 // DeadLetters reads the dead letters of a cluster, in the order in which they were refused; none where there is no file. Lines that cannot be read are
-// counted. A running evictrail may add more meanwhile.
+// counted. A running evictrail may add more during that time.
 func DeadLetters(dir, cluster string) (letters []DeadLetter, unreadable int, err error) {
 	d := deadLetters{path: LettersPath(dir, cluster)}
 	f, err := d.openLocked(os.O_RDONLY)
@@ -228,7 +228,7 @@ func DeadLetters(dir, cluster string) (letters []DeadLetter, unreadable int, err
 	return letters, len(strange), err
 }
 
-// DropLetters removes letters from the file, as their facts are stored. What was added meanwhile stays, and so do lines that cannot be read.
+// DropLetters removes letters from the file, as their facts are stored. What was added during that time stays, and so do lines that cannot be read.
 func DropLetters(dir, cluster string, stored map[trail.FactID]bool) error {
 	d := deadLetters{path: LettersPath(dir, cluster)}
 	f, err := d.openLocked(os.O_RDONLY)

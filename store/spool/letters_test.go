@@ -37,8 +37,8 @@ func TestDeadLetters(t *testing.T) {
 	}
 	r.appendFacts(t, facts[4:])
 	got, _ := r.drainAll(t)
-	told, _ := splitGaps(got[1:])
-	require.Equal(t, []string{"virtualmachineinstances refused: 4 facts refused: 4 vmi_placed"}, told)
+	gaps, _ := splitGaps(got[1:])
+	require.Equal(t, []string{"virtualmachineinstances refused: 4 facts refused: 4 vmi_placed"}, gaps)
 
 	require.NoError(t, DropLetters(dir, "c1", map[trail.FactID]bool{facts[0].ID: true, facts[2].ID: true}))
 	require.Equal(t, 1, r.Condition().DeadLetters, "another process took two out")

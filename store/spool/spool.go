@@ -59,7 +59,7 @@ type Spool struct {
 	Options
 	path string // a directory
 
-	stateMu   sync.Mutex     // locked before mu by whoever reads or replaces the base
+	stateMu   sync.Mutex     // locked before mu by anyone who reads or replaces the base
 	base      base           // under both
 	folding   sync.WaitGroup // of fold
 	isFolding bool           // one runs

@@ -314,12 +314,12 @@ func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
 	watching := []trail.Watching{{Source: "virtualmachineinstances", Since: start}, {Source: "pods", Since: start}}
 	r.AppendSign(start.Add(time.Minute), watching)
 	facts, signs := r.drainAll(t)
-	told, rest := splitGaps(facts)
-	require.Empty(t, told, "until there is room nothing is reported")
+	gaps, rest := splitGaps(facts)
+	require.Empty(t, gaps, "until there is room nothing is reported")
 	require.Equal(t, watching[1:], signs[0].Watching, "a source of which something is missing was not seen whole")
 	r.AppendSign(start.Add(2*time.Minute), watching)
 	facts, signs = r.drainAll(t)
-	told, more := splitGaps(facts)
+	gaps, more := splitGaps(facts)
 	require.Empty(t, more)
 	n := func(kept int) string { return fmt.Sprint(2000 - kept) }
 	kinds := map[trail.Kind]int{}
@@ -330,7 +330,7 @@ func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
 		"audit overflow: " + n(kinds[trail.KindEvictionRequested]) + " facts found no room in the spool: " + n(kinds[trail.KindEvictionRequested]) + " eviction_requested",
 		"descheduler overflow: " + n(kinds[trail.KindBlocksObserved]) + " facts found no room in the spool: " + n(kinds[trail.KindBlocksObserved]) + " blocks_observed",
 		"virtualmachineinstances overflow: " + n(kinds[trail.KindVMIPlaced]) + " facts found no room in the spool: " + n(kinds[trail.KindVMIPlaced]) + " vmi_placed",
-	}, told)
+	}, gaps)
 	require.Equal(t, watching[1:], signs[0].Watching, "it is of the moment before the gap was recorded")
 	r.AppendSign(start.Add(2*time.Hour), watching)
 	facts, signs = r.drainAll(t)
@@ -460,8 +460,8 @@ func (r *rig) onDisk(t *testing.T) (n int64) {
 	return n
 }
 
-// TestDiskIsGivenBack wants what is stored to be deleted, and the states of objects to stay.
-func TestDiskIsGivenBack(t *testing.T) {
+// TestDiskIsReturned wants what is stored to be deleted, and the states of objects to stay.
+func TestDiskIsReturned(t *testing.T) {
 	t.Parallel()
 	r := openRig(t, t.TempDir(), 1<<30)
 	r.journal.limit = 1 << 20
@@ -493,8 +493,8 @@ func TestWhatCannotBeWrittenIsRefused(t *testing.T) {
 	r.appendFacts(t, facts)
 	got, _ := r.drainAll(t)
 	require.Equal(t, []trail.Fact{facts[0], facts[2]}, got[:2])
-	told, _ := splitGaps(got[2:])
-	require.Equal(t, []string{"virtualmachineinstances refused: 1 fact refused: 1 vmi_placed"}, told)
+	gaps, _ := splitGaps(got[2:])
+	require.Equal(t, []string{"virtualmachineinstances refused: 1 fact refused: 1 vmi_placed"}, gaps)
 	require.Equal(t, map[string]int{"vmi_placed store_reject": 1}, r.lost)
 	letters, unreadable, err := DeadLetters(r.Dir, r.Cluster)
 	require.NoError(t, err)
@@ -521,8 +521,8 @@ func TestEntriesOfAnotherVersion(t *testing.T) {
 	require.Contains(t, string(letters[0].Fact), "of another time")
 	r.AppendSign(start, nil)
 	facts, _ = r.drainAll(t)
-	told, _ := splitGaps(facts)
-	require.Equal(t, []string{"evictrail refused: 1 fact refused: 1 new"}, told)
+	gaps, _ := splitGaps(facts)
+	require.Equal(t, []string{"evictrail refused: 1 fact refused: 1 new"}, gaps)
 	require.Equal(t, makePlacementFacts(0, 1)[0].ObservedAt, facts[0].OccurredAt, "between those around it")
 	require.Equal(t, makePlacementFacts(2, 1)[0].ObservedAt, facts[1].OccurredAt)
 }
@@ -575,9 +575,9 @@ func TestTheFileOfAnEarlierVersion(t *testing.T) {
 	r = reopenRig(t, r)
 	r.appendFacts(t, makePlacementFacts(0, 1))
 	facts, _ := r.drainAll(t)
-	told, facts := splitGaps(facts)
+	gaps, facts := splitGaps(facts)
 	require.Equal(t, makePlacementFacts(0, 1), facts)
-	require.Equal(t, []string{"evictrail corrupted: 1 fact in the spool could not be read again: 1 unknown"}, told)
+	require.Equal(t, []string{"evictrail corrupted: 1 fact in the spool could not be read again: 1 unknown"}, gaps)
 	require.Equal(t, map[string]int{"unknown spool_corrupt": 1}, r.lost, "once")
 }
 

@@ -196,7 +196,7 @@ func (s *Spool) foldSoon() {
 	s.folding.Go(s.foldStates)
 }
 
-// foldStates takes the states that full segments hold into the base. It holds no lock while it reads and writes: facts are appended and confirmed meanwhile.
+// foldStates takes the states that full segments hold into the base. It holds no lock while it reads and writes: facts are appended and confirmed during that time.
 func (s *Spool) foldStates() {
 	s.stateMu.Lock()
 	defer s.stateMu.Unlock()

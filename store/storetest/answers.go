@@ -27,7 +27,7 @@ func CompareAnswersBy(t *testing.T, s *store.Store, facts []trail.Fact, at time.
 	t.Helper()
 	all := trail.DeriveAll(slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return f.OccurredAt.After(at) }), thresholds, at)
 	all.Seen = trail.Coverage{Audit: true}
-	told := 0
+	compared := 0
 	for _, of := range slices.SortedFunc(maps.Keys(all.Rows), func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) }) {
 		if of.Kind != trail.SubjectVMI && of.Kind != trail.SubjectNode {
 			continue
@@ -46,10 +46,10 @@ func CompareAnswersBy(t *testing.T, s *store.Store, facts []trail.Fact, at time.
 		}
 		require.Equal(t, formatAnswers(want), formatAnswers(got), "%s as of %s", of, at)
 		if text := fmt.Sprint(got...); strings.Contains(text, ", open since ") || strings.Contains(text, "drain") {
-			told++
+			compared++
 		}
 	}
-	return told
+	return compared
 }
 
 // ofRepeats matches until when the line of a repeated request was open: one that was read does not know it, and nothing shows it.

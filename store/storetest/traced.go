@@ -10,7 +10,7 @@ import (
 )
 
 // OpenFailing opens a database of which a statement fails before it is sent where fail says so. Of statements that are sent together fail is asked about the first.
-// Whoever calls it closes the store.
+// Anyone who calls it closes the store.
 func OpenFailing(ctx context.Context, url string, fail func(sql string) bool) (*store.Store, error) {
 	db, err := pg.Connect(ctx, url, "", failing(fail))
 	return store.New(db), err

@@ -39,7 +39,7 @@ ON CONFLICT (cluster, subject) DO UPDATE SET dirty_since = least(s.dirty_since, 
 RETURNING subject, version`
 
 // QueueMarkDirty marks subjects, as columns have them, as dirty since the earliest time that stands beside each: they are to be derived again. The answer is the subjects,
-// each once, with their versions. The leader waits for these rows meanwhile, so it is best done last in a transaction.
+// each once, with their versions. The leader waits for these rows during that time, so it is best done last in a transaction.
 func QueueMarkDirty(batch *pgx.Batch, cluster string, subjects []string, since []time.Time) *pgx.QueuedQuery {
 	return batch.Queue(markDirtyQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": since})
 }

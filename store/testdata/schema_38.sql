@@ -613,7 +613,7 @@ CREATE TABLE evictrail.timeline (
     tie integer,
     open_until timestamp with time zone DEFAULT 'infinity'::timestamp with time zone NOT NULL
 );
-COMMENT ON COLUMN evictrail.timeline.tie IS 'How many lines of the same subject and moment are told before this one; NULL: nobody knows, from before schema 12.';
+COMMENT ON COLUMN evictrail.timeline.tie IS 'How many lines of the same subject and moment come before this one; NULL: unknown, from before schema 12.';
 CREATE TABLE evictrail.watching (
     cluster text NOT NULL,
     replica text NOT NULL,

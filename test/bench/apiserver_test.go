@@ -79,7 +79,7 @@ const definitions = `{"kind":"CustomResourceDefinitionList","apiVersion":"apiext
 	`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"` + migrations + `.kubevirt.io"},"spec":{"group":"kubevirt.io",` +
 	`"names":{"kind":"VirtualMachineInstanceMigration","plural":"` + migrations + `"},"versions":[{"name":"v1"}]}}]}`
 
-// ServeHTTP answers processes: watches with and without initial events, lists, and what kube-state-metrics asks besides.
+// ServeHTTP answers processes: watches with and without initial events, lists, and what kube-state-metrics asks in addition.
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	w.Header().Set("Content-Type", "application/json")

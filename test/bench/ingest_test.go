@@ -105,7 +105,7 @@ func collectMonths(facts []trail.Fact) map[string]bool {
 	return out
 }
 
-// appendAll records facts as a leader does, who derives them meanwhile, and waits until all that is derived of them is there.
+// appendAll records facts as a leader does, who derives them during that time, and waits until all that is derived of them is there.
 func appendAll(tb testing.TB, s *store.Store, facts []trail.Fact) {
 	tb.Helper()
 	sink := s.For("bench", "bench")
@@ -120,7 +120,7 @@ func appendAll(tb testing.TB, s *store.Store, facts []trail.Fact) {
 	require.NoError(tb, err)
 }
 
-// spoolAll takes facts into a spool on disk, out of which they are stored meanwhile, and waits until all that is derived of them is there.
+// spoolAll takes facts into a spool on disk, out of which they are stored during that time, and waits until all that is derived of them is there.
 func spoolAll(tb testing.TB, s *store.Store, facts []trail.Fact) {
 	tb.Helper()
 	sink, log := s.For("bench", "bench"), slog.New(slog.DiscardHandler)

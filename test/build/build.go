@@ -77,7 +77,7 @@ func (p Program) buildIfMissing(ctx context.Context, progress io.Writer, path, c
 	})
 }
 
-// withFileLock does something about a file that no other process does meanwhile: who wants the same waits.
+// withFileLock does something about a file that no other process does during that time: who wants the same waits.
 func withFileLock(path string, do func() error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err

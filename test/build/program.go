@@ -13,9 +13,9 @@ type Program struct {
 	Name   string   // of the executable
 	Module string   // folder of the module, relative to the repository
 	Source string   // an import path, or files relative to Module
-	Flags  string   // of the linker, besides -s -w
+	Flags  string   // of the linker, apart from -s -w
 	Tags   string   // of the compiler, with commas
-	Extra  []string // files relative to Module that it is made of, besides go.mod and go.sum
+	Extra  []string // files relative to Module that it is made of, apart from go.mod and go.sum
 }
 
 // kubeModule is the module of Kubernetes, etcd and the descheduler.

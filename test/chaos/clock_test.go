@@ -29,21 +29,21 @@ func TestT7ClockSkew(t *testing.T) {
 		transitions := chooseCount(150, 5000)
 		by := &clock{at: time.Now().Add(skew.ahead), apart: 30 * time.Millisecond, back: skew.back, marks: true}
 		c := startClusterAhead(t, newTraceBy(by, r, nodes, transitions/15, transitions), skew.ahead)
-		told := 0.0
+		reported := 0.0
 		recordCluster(t, c, database, func(e *evictrail) {
 			e.awaitReady()
 			for !c.isComplete() {
 				c.releaseTransitions(10)
-				awaitStored(t, database, c.told)
+				awaitStored(t, database, c.released)
 			}
-			told = e.sumMetric("evictrail_clock_skew_seconds", `peer="apiserver"`)
+			reported = e.sumMetric("evictrail_clock_skew_seconds", `peer="apiserver"`)
 		})
 		requireTruth(t, database, c.truth)
 		requireInOrder(t, database, c.truth)
 		backwards := requireNoTimeBackwards(t, database)
-		t.Logf("T7: %-38s %d transitions, skew of %.1f s reported, %d durations of which none is negative", name, len(c.truth), told, backwards)
-		require.InDelta(t, skew.ahead.Seconds(), told, 1.5)
-		requireDerivedAnew(t, database)
+		t.Logf("T7: %-38s %d transitions, skew of %.1f s reported, %d durations of which none is negative", name, len(c.truth), reported, backwards)
+		require.InDelta(t, skew.ahead.Seconds(), reported, 1.5)
+		requireRederived(t, database)
 	}
 }
 

@@ -22,7 +22,7 @@ type cluster struct {
 	kubeconfig string        // file
 	events     http.Handler  // serves the Kubernetes Events instead of the trace; set before anybody watches them
 	ahead      time.Duration // its clock of ours, as its answers say
-	told       int           // transitions
+	released       int           // transitions
 	next       int           // line that is released next
 }
 
@@ -74,16 +74,16 @@ func (c *cluster) releaseLine() {
 
 // releaseTransitions has so many more transitions happen, or what is left. It returns how many have happened.
 func (c *cluster) releaseTransitions(n int) int {
-	c.told = min(c.told+n, len(c.truth))
+	c.released = min(c.released+n, len(c.truth))
 	until := len(c.lines)
-	if c.told < len(c.truth) {
-		until = c.ends[c.told-1] + 1
+	if c.released < len(c.truth) {
+		until = c.ends[c.released-1] + 1
 	}
 	for c.next < until {
 		c.releaseLine()
 	}
-	return c.told
+	return c.released
 }
 
 // isComplete reports whether all has happened.
-func (c *cluster) isComplete() bool { return c.told == len(c.truth) }
+func (c *cluster) isComplete() bool { return c.released == len(c.truth) }

@@ -47,13 +47,13 @@ func TestT19FailingCommits(t *testing.T) {
 	requireSame(t, loadHistory(t, undisturbed, views...), loadHistory(t, disturbed, views...))
 }
 
-// recordCluster has evictrail record a cluster into a database until everything is stored and it was asked to end. Meanwhile something happens.
-func recordCluster(t *testing.T, c *cluster, database string, meanwhile func(*evictrail)) {
+// recordCluster has evictrail record a cluster into a database until everything is stored and it was asked to end. During that time something happens.
+func recordCluster(t *testing.T, c *cluster, database string, during func(*evictrail)) {
 	t.Helper()
 	e := newEvictrail(t, c, database, "evictrail-0")
 	e.start()
-	if meanwhile != nil {
-		meanwhile(e)
+	if during != nil {
+		during(e)
 	} else {
 		e.awaitReady()
 	}

@@ -85,7 +85,7 @@ func TestEventsOfAMegabyte(t *testing.T) {
 				e.start()
 				e.awaitReady()
 				c.releaseTransitions(transitions)
-				awaitStored(t, database, c.told)
+				awaitStored(t, database, c.released)
 				e.awaitReady()
 				e.requireBelowMemoryLimit()
 				t.Logf("%s: %d MiB at most", tt.name, e.peakMemory()>>20)

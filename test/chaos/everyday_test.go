@@ -65,7 +65,7 @@ func TestEverydayLoad(t *testing.T) { //nolint:paralleltest // timed decides
 		before := e.commitLag()
 		c.releaseAtRate(t, everydayRate, lasts, func() { most = max(most, e.readLoad().goroutines) })
 		if isThere {
-			awaitStored(t, database, c.told)
+			awaitStored(t, database, c.released)
 			now := e.commitLag().minus(before)
 			there = there.plus(now)
 			t.Logf("everyday load, %-15s %s", name+":", now)
@@ -94,10 +94,10 @@ func TestEverydayLoad(t *testing.T) { //nolint:paralleltest // timed decides
 	require.NoError(t, e.Stop())
 	requireTruth(t, database, c.truth)
 	requireOnce(t, database, s.sent)
-	requireDerivedAnew(t, database)
+	requireRederived(t, database)
 	require.Less(t, e.peakMemory(), int64(mostMemory))
 	require.LessOrEqual(t, last.goroutines, calm.goroutines+10)
-	if !*long { // others keep the machine busy meanwhile: what was measured is in the log
+	if !*long { // others keep the machine busy during that time: what was measured is in the log
 		return
 	}
 	require.Empty(t, slow, "answers took too long")
@@ -108,14 +108,14 @@ func TestEverydayLoad(t *testing.T) { //nolint:paralleltest // timed decides
 // releaseAtRate has so many transitions a second happen for a while, and looks at something every second.
 func (c *cluster) releaseAtRate(t *testing.T, rate int, lasts time.Duration, look func()) {
 	t.Helper()
-	began, told := time.Now(), c.told
+	began, before := time.Now(), c.released
 	tick := time.NewTicker(time.Second / time.Duration(rate))
 	defer tick.Stop()
 	looked := began
 	for now := range tick.C {
 		due := int(min(now.Sub(began), lasts).Seconds() * float64(rate))
-		if due > c.told-told {
-			c.releaseTransitions(due - (c.told - told))
+		if due > c.released-told {
+			c.releaseTransitions(due - (c.released - before))
 		}
 		if now.Sub(looked) > time.Second {
 			looked = now

@@ -84,7 +84,7 @@ func TestT2Kills(t *testing.T) {
 				}
 				close(reached)
 				<-gone
-				return false // whoever it was for is gone
+				return false // the one that it was for is gone
 			})
 		}
 		e.start()
@@ -93,7 +93,7 @@ func TestT2Kills(t *testing.T) {
 		for dead := false; !dead; {
 			select {
 			case <-tick.C:
-				if len(c.truth)-c.told > kept*(kills-n) {
+				if len(c.truth)-c.released > kept*(kills-n) {
 					c.releaseTransitions(1)
 				}
 				require.True(t, e.Running() || n%2 == 1, "it ended by itself")
@@ -113,7 +113,7 @@ func TestT2Kills(t *testing.T) {
 	}
 	e.start()
 	e.awaitReady()
-	told := c.told
+	released := c.released
 	for !c.isComplete() { // a few at a time: no list says again what this process loses
 		c.releaseTransitions(1 + r.IntN(5))
 		time.Sleep(5 * time.Millisecond)
@@ -122,10 +122,10 @@ func TestT2Kills(t *testing.T) {
 	require.NoError(t, e.Stop())
 	late := loadNumber(t, database, "SELECT count(*) AS n FROM evictrail_v1.events WHERE kind = 'migration_phase' AND seen_late")
 	t.Logf("T2: %d kills in %s, %d of %d transitions in between, %d of them shown by a list after a kill; %s",
-		kills, time.Since(began).Round(time.Second), told, len(c.truth), late, formatCounts(done))
+		kills, time.Since(began).Round(time.Second), released, len(c.truth), late, formatCounts(done))
 	require.Positive(t, late, "no kill had anything to lose")
 	requireTruth(t, database, c.truth)
-	requireDerivedAnew(t, database)
+	requireRederived(t, database)
 }
 
 // formatCounts writes how often each thing was, the most often first.

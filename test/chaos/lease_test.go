@@ -70,7 +70,7 @@ func (l *leases) putLease(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, lease)
 }
 
-// stealLeases assigns each lease to another of those who held it once, whoever holds it now. That one finds out when it looks, and so does the one before.
+// stealLeases assigns each lease to another of those who held it once, no matter who holds it now. That one finds out when it looks, and so does the one before.
 func (l *leases) stealLeases() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,8 +15,8 @@ const (
 	drained    = 10 * time.Minute
 )
 
-// TestT1DatabaseAway has the database go, and as much happen meanwhile as in an hour with 50 transitions a second, and then 2,000 a second for a
-// minute; evictrail is killed meanwhile, and starts without the database. When that is back everything is stored, once.
+// TestT1DatabaseAway has the database go, and as much happen during that time as in an hour with 50 transitions a second, and then 2,000 a second for a
+// minute; evictrail is killed during that time, and starts without the database. When that is back everything is stored, once.
 //
 // T1 of the chaos matrix (docs/chaos.md): the database is away while transitions come, and evictrail is killed while it is.
 func TestT1DatabaseAway(t *testing.T) { //nolint:paralleltest // timed decides
@@ -35,14 +35,14 @@ func TestT1DatabaseAway(t *testing.T) { //nolint:paralleltest // timed decides
 	p.goOffline()
 	began := time.Now()
 	a := chooseCount(10, 100) // transitions at once: also the short form has a hundred batches in each process
-	for c.told < calm+hour+burst {
+	for c.released < calm+hour+burst {
 		pace := 200 * time.Microsecond // an hour in some minutes
-		if c.told > calm+hour {
+		if c.released > calm+hour {
 			pace = 500 * time.Microsecond
 		}
 		c.releaseTransitions(a)
 		time.Sleep(time.Duration(a) * pace)
-		if c.told-a < calm+hour && c.told >= calm+hour {
+		if c.released-a < calm+hour && c.released >= calm+hour {
 			e.Kill()
 			e.start()
 			e.awaitReady()
@@ -61,7 +61,7 @@ func TestT1DatabaseAway(t *testing.T) { //nolint:paralleltest // timed decides
 	require.Positive(t, waiting)
 	require.NoError(t, e.Stop())
 	requireTruth(t, database, c.truth)
-	requireDerivedAnew(t, database)
+	requireRederived(t, database)
 	require.Less(t, e.peakMemory(), int64(mostMemory))
 	require.Less(t, drain, drained) // last: a busy machine alone makes this one fail
 }

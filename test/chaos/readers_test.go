@@ -113,7 +113,7 @@ func (r *reader) stallReads(ctx context.Context, path string) (began int) {
 }
 
 // TestReadersThatAskTooMuch has readers ask for large answers, within the memory of the chart: 220 connections that never read, and 150 questions at once for
-// more than an answer may have, each from one address and from several. Meanwhile evictrail lives, another reader and Prometheus are answered, and
+// more than an answer may have, each from one address and from several. During that time evictrail lives, another reader and Prometheus are answered, and
 // what happens is recorded.
 func TestReadersThatAskTooMuch(t *testing.T) {
 	t.Parallel()
@@ -178,7 +178,7 @@ func TestReadersThatAskTooMuch(t *testing.T) {
 			stop()
 			readers.Wait()
 			c.releaseTransitions(len(c.truth))
-			awaitStored(t, database, c.told)
+			awaitStored(t, database, c.released)
 			e.requireBelowMemoryLimit()
 			t.Logf("%s: %d MiB at most, others' slowest answer %s, %v, %d stalled and %d refused", tt.name, e.peakMemory()>>20, slowest.Round(time.Millisecond), answers,
 				int(e.sumMetric("evictrail_http_shed_total", `"slow"`)), int(e.sumMetric("evictrail_http_shed_total", "")))

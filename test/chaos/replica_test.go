@@ -75,7 +75,7 @@ func TestT6Replicas(t *testing.T) {
 			n, steals, stops, took.Round(time.Second), loadNumber(t, database, "SELECT max(term) AS n FROM evictrail.leaders"), refused, len(c.truth))
 		require.Positive(t, refused)
 		requireTruth(t, database, c.truth)
-		requireDerivedAnew(t, database)
+		requireRederived(t, database)
 	}
 }
 

@@ -56,7 +56,7 @@ func awaitStored(t *testing.T, database string, want int) {
 // awaitDerived waits until all that a cluster has sent is stored and derived, where nothing was missed.
 func awaitDerived(t *testing.T, database string, c *cluster) {
 	t.Helper()
-	awaitStored(t, database, c.told)
+	awaitStored(t, database, c.released)
 	placed, _ := slices.BinarySearch(c.moved, c.next)
 	placed += len(c.vms)
 	awaitCondition(t, 3*time.Minute, "every stay is stored, and all is derived", func() bool {
@@ -115,8 +115,8 @@ func loadHistory(t *testing.T, database string, views ...string) map[string][]st
 	return out
 }
 
-// requireDerivedAnew derives everything again of the facts and wants the same rows. Nobody else may derive meanwhile.
-func requireDerivedAnew(t *testing.T, database string) {
+// requireRederived derives everything again of the facts and wants the same rows. Nobody else may derive during that time.
+func requireRederived(t *testing.T, database string) {
 	t.Helper()
 	before := loadHistory(t, database, derivedViews...)
 	require.NotEmpty(t, before["migrations"])
@@ -145,7 +145,7 @@ func requireSame(t *testing.T, want, got map[string][]string) {
 	}
 }
 
-// diffRows returns the rows of a that b lacks.
+// diffRows returns the rows of a that b does not have.
 func diffRows(a, b []string) []string {
 	has := map[string]int{}
 	for _, row := range b {

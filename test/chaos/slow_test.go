@@ -51,7 +51,7 @@ func TestT13SlowStore(t *testing.T) {
 			time.Sleep(between)
 		}
 		p.clearFaults()
-		awaitStored(t, database, c.told)
+		awaitStored(t, database, c.released)
 		now := e.readLoad()
 		done := now.since(before)
 		t.Logf("T13: %-28s %4.0f facts a batch, lag up to %.1f s, %.0f goroutines, %.0f files", part.name, done.batch, lag, now.goroutines, now.files)
@@ -69,7 +69,7 @@ func TestT13SlowStore(t *testing.T) {
 		awaitCondition(t, time.Hour, "the lag shows", func() bool { return e.storeLagSeconds() > float64(longest) })
 		began := time.Now()
 		heal()
-		awaitStored(t, database, c.told)
+		awaitStored(t, database, c.released)
 		t.Logf("T13: %-28s stored %.1f s after its end", name, time.Since(began).Seconds())
 	}
 	standsStill("a lock is held", func() func() {
@@ -103,7 +103,7 @@ func TestT13SlowStore(t *testing.T) {
 	last := e.readLoad()
 	t.Logf("T13: %-28s %.0f goroutines, %.0f files, %d connections, %d MiB at most", "in the end", last.goroutines, last.files, p.countLinks(), e.peakMemory()>>20)
 	require.NoError(t, e.Stop())
-	requireDerivedAnew(t, database)
+	requireRederived(t, database)
 }
 
 // load is what evictrail has done, and holds.

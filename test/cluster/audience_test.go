@@ -29,7 +29,7 @@ subjects: [{kind: ServiceAccount, name: reader, namespace: evictrail}]
 `
 
 // TestTokensOfOthersAreRefused asks a real API server for tokens of one ServiceAccount with several audiences, and shows each to evictrail, as
-// it is by default and where it is set otherwise; and shows ours to the API server, where it is of no use to whoever has stolen it.
+// it is by default and where it is set otherwise; and shows ours to the API server, where it is of no use to anyone who has stolen it.
 func TestTokensOfOthersAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, siteOptions{deaf: true})

@@ -52,7 +52,7 @@ func (s *site) evictVM(as *rest.Config, vm string, words map[string]string, dryR
 }
 
 // requestRow is what is compared of an eviction request.
-type told struct {
+type requestRow struct {
 	VMI        string  `json:"vmi"`
 	Node       string  `json:"node"`
 	Requester  string  `json:"requester"`
@@ -65,14 +65,14 @@ type told struct {
 	Confidence string  `json:"confidence"`
 }
 
-const toldQuery = "SELECT * FROM evictrail_v1.eviction_requests WHERE vmi <> 'probe' ORDER BY requested_at"
+const requestsQuery = "SELECT * FROM evictrail_v1.eviction_requests WHERE vmi <> 'probe' ORDER BY requested_at"
 
 // awaitObserver waits until the API server has taken over the observer's configuration: it asks for evictions that are not meant.
 func (s *site) awaitObserver(url string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
 		_ = s.evictVM(s.Admin(), "probe", nil, metav1.DryRunAll)
-		return len(loadRows[told](s.t, url, "SELECT * FROM evictrail_v1.eviction_requests WHERE vmi = 'probe' AND source LIKE '%admission%'")) > 0
+		return len(loadRows[requestRow](s.t, url, "SELECT * FROM evictrail_v1.eviction_requests WHERE vmi = 'probe' AND source LIKE '%admission%'")) > 0
 	}, time.Minute, 500*time.Millisecond, "the observer is asked")
 }
 
@@ -86,15 +86,15 @@ func TestEvictionsByThreeUsers(t *testing.T) {
 	text := func(s string) *string { return &s }
 	for name, c := range map[string]struct {
 		deaf bool
-		want []told
+		want []requestRow
 	}{
-		"audit and observer": {want: []told{
+		"audit and observer": {want: []requestRow{
 			{"db-1", "worker-1", "system:serviceaccount:kube-system:descheduler", "descheduler", text("descheduler/v0.36.0"), text(reason), "marked", new(429), "admission+audit", "observed"},
 			{"db-2", "worker-1", "alice", "kubectl", text(kubectl), nil, "marked", new(429), "admission+audit", "observed"},
 			{"db-1", "worker-1", "alice", "kubectl", text(kubectl), nil, "already_marked", new(429), "admission+audit", "observed"},
 			{"db-3", "worker-2", "system:serviceaccount:kube-system:cluster-autoscaler", "cluster_autoscaler", text(autoscaler), nil, "allowed", new(201), "admission+audit", "observed"},
 		}},
-		"observer alone": {deaf: true, want: []told{
+		"observer alone": {deaf: true, want: []requestRow{
 			{"db-1", "worker-1", "system:serviceaccount:kube-system:descheduler", "descheduler", nil, text(reason), "marked", nil, "admission", "asserted"},
 			{"db-2", "worker-1", "alice", "other", nil, nil, "marked", nil, "admission", "asserted"},
 			{"db-1", "worker-1", "alice", "other", nil, nil, "unknown", nil, "admission", "asserted"},
@@ -125,13 +125,13 @@ func TestEvictionsByThreeUsers(t *testing.T) {
 			require.NoError(t, s.evictVM(scaler, "db-3", nil))
 
 			awaitNoNewEvents(t, url)
-			got := loadRows[told](t, url, toldQuery)
+			got := loadRows[requestRow](t, url, requestsQuery)
 			require.Equal(t, c.want, got)
-			var evacuations []told
-			for _, e := range loadRows[told](t, url, "SELECT vmi, node, requester_class, confidence FROM evictrail_v1.evacuations ORDER BY marked_at") {
-				evacuations = append(evacuations, told{VMI: e.VMI, Node: e.Node, Class: e.Class})
+			var evacuations []requestRow
+			for _, e := range loadRows[requestRow](t, url, "SELECT vmi, node, requester_class, confidence FROM evictrail_v1.evacuations ORDER BY marked_at") {
+				evacuations = append(evacuations, requestRow{VMI: e.VMI, Node: e.Node, Class: e.Class})
 			}
-			require.Equal(t, []told{{VMI: "db-1", Node: "worker-1", Class: "descheduler"}, {VMI: "db-2", Node: "worker-1", Class: c.want[1].Class}}, evacuations)
+			require.Equal(t, []requestRow{{VMI: "db-1", Node: "worker-1", Class: "descheduler"}, {VMI: "db-2", Node: "worker-1", Class: c.want[1].Class}}, evacuations)
 		})
 	}
 }
@@ -191,10 +191,10 @@ func TestEvictionsWithoutEvictrail(t *testing.T) {
 	s.awaitReady()
 	awaitNoNewEvents(t, url)
 	require.Eventually(t, func() bool {
-		all := loadRows[told](t, url, toldQuery)
-		return len(all) == 6 && !slices.ContainsFunc(all, func(r told) bool { return r.Requester == "" || r.Answer == "unknown" }) // a mark shows a request, too, and what the observer saw is in the spool
+		all := loadRows[requestRow](t, url, requestsQuery)
+		return len(all) == 6 && !slices.ContainsFunc(all, func(r requestRow) bool { return r.Requester == "" || r.Answer == "unknown" }) // a mark shows a request, too, and what the observer saw is in the spool
 	}, 2*time.Minute, time.Second, "the API server sends again what evictrail missed")
-	for _, r := range loadRows[told](t, url, toldQuery) {
+	for _, r := range loadRows[requestRow](t, url, requestsQuery) {
 		require.Equal(t, "kubernetes-admin", r.Requester, r.VMI)
 		want := "allowed"
 		if strings.HasSuffix(r.VMI, "-1") {

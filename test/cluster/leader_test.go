@@ -133,7 +133,7 @@ func TestTwoReplicas(t *testing.T) {
 	for _, r := range both {
 		require.NoError(t, r.process.Stop())
 	}
-	requireDerivedAnew(t, url)
+	requireRederived(t, url)
 }
 
 // handOver does something to the replica that derives, and returns how long it took until the other did. Then both run again.
@@ -203,8 +203,8 @@ func awaitDerived(t *testing.T, url string, last map[string]string) {
 	}, "every migration is derived")
 }
 
-// requireDerivedAnew derives everything again from the facts and wants the same rows. Nobody else may derive meanwhile.
-func requireDerivedAnew(t *testing.T, url string) {
+// requireRederived derives everything again from the facts and wants the same rows. Nobody else may derive during that time.
+func requireRederived(t *testing.T, url string) {
 	t.Helper()
 	views := []string{"evacuations", "migrations", "placements", "cooldown_decisions", "loops", "eviction_requests", "timeline"}
 	all := func() map[string][]string {

@@ -30,7 +30,7 @@ import (
 
 // player writes a recording into an API server as those wrote it who made it happen: what the recorder found at first, then object
 // by object in the order of resourceVersions, at the pace in which it happened, and the requests of the audit log by their users.
-// It waits for nobody: whoever watches sees it as it sees any cluster, the watches of different kinds in no order.
+// It waits for nobody: anyone who watches sees it as it sees any cluster, the watches of different kinds in no order.
 //
 // What cannot be as recorded: UIDs and creation times are the API server's, times in objects are moved into the present by a
 // clock, VirtualMachines and PodDisruptionBudgets are left out, and so are requests of the audit log that failed, other than
@@ -43,7 +43,7 @@ type player struct {
 	uids  map[string]string // of the API server, by those in the recording
 	known map[string]recorded
 	users map[string]dynamic.Interface
-	gone  map[string]bool // pods that evictions deleted: what was written to them meanwhile is not any longer
+	gone  map[string]bool // pods that evictions deleted: what was written to them during that time is not any longer
 	// authors are the users who made, changed or deleted an object, by the number of the line that recorded it.
 	authors map[int]auditUser
 }
@@ -367,8 +367,8 @@ func (p *player) writeLine(i int) error {
 }
 
 func (p *player) findAuthor(i int) (auditUser, dynamic.Interface) {
-	author, told := p.authors[i]
-	if !told {
+	author, known := p.authors[i]
+	if !known {
 		author = controllerManager
 		if p.rec.Lines[i].Resource == migrations.Resource {
 			author = virtController

@@ -80,7 +80,7 @@ func TestGeneratedCertificate(t *testing.T) {
 	require.Equal(t, "evictrail.evictrail.svc", service.Name+"."+service.Namespace+".svc")
 }
 
-// TestObserverKnowsTheCA: by whoever makes the certificate.
+// TestObserverKnowsTheCA: by who makes the certificate.
 func TestObserverKnowsTheCA(t *testing.T) {
 	t.Parallel()
 	const on = "--set=observer.enabled=true,networkPolicy.apiServerCIDRs={0.0.0.0/0},tls.source="

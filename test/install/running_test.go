@@ -122,7 +122,7 @@ func newDatabase(t *testing.T) database {
 	require.NoError(t, err)
 	socket := filepath.Join(behind.Query().Get("host"), ".s.PGSQL."+behind.Query().Get("port"))
 	network, address := "unix", socket
-	if behind.Host != "" { // a Postgres of whoever runs the tests
+	if behind.Host != "" { // a Postgres that the tests were given by the user
 		network, address = "tcp", behind.Host
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

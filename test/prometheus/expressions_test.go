@@ -73,7 +73,7 @@ func TestExpressionsThatDoNotFitAreFound(t *testing.T) {
 		{"an unknown metric", `evictrail_nodes`, "evictrail_nodes is no metric"},
 		{"an unknown label", `evictrail_node_vmis{vmi="a"}`, "evictrail_node_vmis has no label vmi"},
 		{"a label that is not kept", `max by (vmi) (evictrail_node_vmis)`, "vmi is not there"},
-		{"a join by what one side lacks", `max by (node) (evictrail_node_vmis) and on (node) max(up)`, "joined by node"},
+		{"a join by what one side does not have", `max by (node) (evictrail_node_vmis) and on (node) max(up)`, "joined by node"},
 		{"sides that never match", `max by (node) (evictrail_node_vmis) / sum(evictrail_leader)`, "have the labels"},
 		{"a rate of a gauge", `rate(evictrail_node_vmis[5m])`, "rate of a gauge"},
 		{"a slope of a counter", `deriv(evictrail_loops_total[5m])`, "deriv of a counter"},

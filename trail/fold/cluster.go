@@ -58,7 +58,7 @@ func (c *Cluster) Fold(ctx context.Context, b Batch) (*Changes, error) {
 	for {
 		c.fold++
 		t := &tick{
-			c: c, batch: b, deferred: dirtyMarks{}, nodes: dirtyMarks{}, touched: map[trail.Subject][]change{}, owned: map[trail.Subject]bool{}, launched: map[trail.Subject]bool{}, derived: map[trail.Subject]bool{}, anew: map[trail.Subject]bool{},
+			c: c, batch: b, deferred: dirtyMarks{}, nodes: dirtyMarks{}, touched: map[trail.Subject][]change{}, owned: map[trail.Subject]bool{}, launched: map[trail.Subject]bool{}, derived: map[trail.Subject]bool{}, rederived: map[trail.Subject]bool{},
 			changes: &Changes{
 				Due: map[trail.Subject]time.Time{}, Clean: map[trail.Subject]int64{},
 				Failed: map[trail.Subject]error{},
@@ -104,7 +104,7 @@ type tick struct {
 	owned    map[trail.Subject]bool     // pods that are a launcher pod of a known VM
 	derived  map[trail.Subject]bool     // subjects that were derived, or failed
 	launched map[trail.Subject]bool     // launcher pods that new facts name
-	anew     map[trail.Subject]bool     // subjects that are derived again whatever their facts are
+	rederived     map[trail.Subject]bool     // subjects that are derived again whatever their facts are
 }
 
 func (t *tick) run(ctx context.Context) error {
@@ -158,7 +158,7 @@ func (t *tick) appendFacts(ctx context.Context) (fresh []trail.Fact, vms dirtyMa
 	dirty := make(map[trail.Subject]Dirty, len(t.batch.Dirty))
 	for _, d := range t.batch.Dirty {
 		since := d.Since
-		t.anew[d.Subject] = since.IsZero()
+		t.rederived[d.Subject] = since.IsZero()
 		for i := range d.Facts {
 			since = minTime(since, dirtySince(&d.Facts[i]))
 		}

@@ -13,7 +13,7 @@ type difference struct {
 	subject trail.Subject
 	from    time.Time // rows that had ended before then are frozen; zero: none is
 	now     time.Time
-	anew    bool // derived again, of no new facts: what changes is no news
+	rederived    bool // derived again, of no new facts: what changes is no news
 	changes *Changes
 	sums    sums          // of the rows as they are after it
 	was, is trail.Derived // the rows that changed, before and after
@@ -22,8 +22,8 @@ type difference struct {
 
 // updateWindow brings the rows of a window to what is derived, and notes what changes. Rows that are frozen stay. It returns the rows that
 // changed, as they were and as they are.
-func (c *Changes) updateWindow(w *Window, next trail.Derived, from, now time.Time, anew bool) (was, is trail.Derived, err error) {
-	d := &difference{subject: w.Subject, from: from, now: now, anew: anew, changes: c, sums: sums{}}
+func (c *Changes) updateWindow(w *Window, next trail.Derived, from, now time.Time, rederived bool) (was, is trail.Derived, err error) {
+	d := &difference{subject: w.Subject, from: from, now: now, rederived: rederived, changes: c, sums: sums{}}
 	partly := !from.IsZero()
 	compareTable(d, &requestTable, w, &next, nil)
 	compareTable(d, &evacuationTable, w, &next, nil)
@@ -127,7 +127,7 @@ func compareTable[R trail.Row](d *difference, t *table[R], w *Window, next *trai
 	}
 	slices.SortStableFunc(rows, func(a, b R) int { return t.begun(&a).Compare(t.begun(&b)) })
 	*t.rows(&w.Rows), d.sums[t.name] = rows, sums
-	if t.changes != nil && !d.anew {
+	if t.changes != nil && !d.rederived {
 		list := t.changes(&d.changes.News)
 		*list = append(*list, t.linkRenamed(changed, gone)...)
 	}

@@ -1,6 +1,6 @@
 // Package fold derives the rows of one cluster from its facts as they arrive, with the open part of its history in memory.
 //
-// Facts are recorded first, by whoever saw them. The holder of the lease then folds them in: a Cluster keeps a Window of each
+// Facts are recorded first, by anyone who saw them. The holder of the lease then folds them in: a Cluster keeps a Window of each
 // subject that something happens to, its facts and its rows, derives the windows that are dirty again (trail.Derive), and
 // returns what is to be written:
 //

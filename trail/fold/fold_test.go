@@ -207,7 +207,7 @@ func TestHandedFactsAreNotAll(t *testing.T) {
 			m.recordFacts(facts[:1])
 			marks := m.recordFacts(facts[1:2])
 			fold := func(dirty []Dirty) []trail.Fact {
-				fresh, _, err := (&tick{c: c, batch: Batch{Dirty: dirty}, nodes: dirtyMarks{}, anew: map[trail.Subject]bool{}, launched: map[trail.Subject]bool{}}).appendFacts(t.Context())
+				fresh, _, err := (&tick{c: c, batch: Batch{Dirty: dirty}, nodes: dirtyMarks{}, rederived: map[trail.Subject]bool{}, launched: map[trail.Subject]bool{}}).appendFacts(t.Context())
 				require.NoError(t, err)
 				return fresh
 			}

@@ -262,7 +262,7 @@ func (w *Window) notFrozen(from time.Time) func(*trail.Migration) bool {
 
 // applyDerivation compares what was derived with the rows of its window, and marks the nodes that the changes are about as dirty.
 func (t *tick) applyDerivation(w *Window, d *derivation) {
-	was, is, err := t.changes.updateWindow(w, d.rows, d.from, t.batch.Now, t.anew[w.Subject])
+	was, is, err := t.changes.updateWindow(w, d.rows, d.from, t.batch.Now, t.rederived[w.Subject])
 	if err != nil {
 		t.markFailed(w, err)
 		return

@@ -5,7 +5,7 @@ import "time"
 // firstBackoff is KubeVirt's wait after one failure; each further one doubles it.
 const firstBackoff = 20 * time.Second
 
-// keptMigrations is how many finished VMIMs of a VMI survive, whoever made them.
+// keptMigrations is how many finished VMIMs of a VMI survive, no matter who made them.
 //
 // Source: kubevirt pkg/virt-controller/watch/migration/migration.go, defaultFinalizedMigrationGarbageCollectionBuffer.
 const keptMigrations = 5

@@ -38,7 +38,7 @@ type node struct {
 	guests   []*vm
 }
 
-// heat keeps a node over the descheduler's target, whoever leaves it.
+// heat keeps a node over the descheduler's target, no matter who leaves it.
 type heat struct {
 	from, to time.Time
 	acts     int // after so many acts it is over; negative: not before its time

@@ -14,7 +14,7 @@ import (
 const longestCut = time.Minute
 
 // Cut returns the same history as it is seen through watches that break now and then, one or all at a time, for 5 s to a
-// minute, and then list again: what happened meanwhile shows as one change, what came and went not at all. The audit log
+// minute, and then list again: what happened during that time shows as one change, what came and went not at all. The audit log
 // is whole. The truth stays what it is.
 func (r Run) Cut() Run {
 	d := newDice(r.Seed + 1<<40)

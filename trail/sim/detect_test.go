@@ -10,11 +10,11 @@ import (
 func deriveLoops(facts []trail.Fact, now time.Time) (map[trail.Subject]trail.Derived, []found) {
 	rows := trail.DeriveAll(facts, trail.DefaultThresholds(), now).Rows
 	var out []found
-	told := map[trail.FactID]bool{} // a loop may stand with its node and with its VM
+	seen := map[trail.FactID]bool{} // a loop may stand with its node and with its VM
 	for _, d := range rows {
 		for _, l := range d.Loops {
-			if !told[l.ID] {
-				told[l.ID] = true
+			if !seen[l.ID] {
+				seen[l.ID] = true
 				out = append(out, found{string(l.Kind), Loop{l.Node, l.Namespace, l.VMI, l.OpenedAt, l.ClosedAt, string(l.ClosedBy), string(l.Path)}})
 			}
 		}

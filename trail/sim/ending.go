@@ -83,7 +83,7 @@ func (c *cluster) courseOf(m *migration) course {
 	return x
 }
 
-// succeedMigration moves the guest: nodeName changes and the mark goes in one update, whoever started the migration.
+// succeedMigration moves the guest: nodeName changes and the mark goes in one update, no matter who started the migration.
 //
 // Source: kubevirt pkg/virt-handler/migration-target.go, ackMigrationCompletion.
 func (c *cluster) succeedMigration(m *migration) {

@@ -105,7 +105,7 @@ func checkObjectives(r Run) judgement {
 			continue
 		}
 		before, next := evacuationsAt(filterObserved(facts, due.Add(-time.Microsecond)), due.Add(-time.Microsecond))
-		if was, told := before[id]; told && was.RequesterClass == e.RequesterClass { // an audit log may name who asked later
+		if was, is := before[id]; is && was.RequesterClass == e.RequesterClass { // an audit log may name who asked later
 			after, _ := evacuationsAt(filterObserved(facts, due), due)
 			j.count["watched"]++
 			want(readVerdict(was) == "open", was, "it was not open just before its time was over")

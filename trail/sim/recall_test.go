@@ -127,7 +127,7 @@ func checkRun(r Run) result {
 	out := result{seed: r.Seed, observations: len(r.Observations), facts: len(facts), found: loops, truth: r.Loops}
 	out.full = matchLoops(r, "with audit", r.Loops, loops, apart)
 	out.broken = findBrokenPromise(r, facts, rows)
-	if r.MarksTell {
+	if r.MarksShow {
 		_, loops = deriveLoops(withoutRequests(facts), r.End)
 		out.marks = matchLoops(r, "without audit", r.LoopsByMarks, loops, apart)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// TestRowsKeepNoFacts has whoever keeps derived rows keep nothing else of what they were derived of: no request, no migration.
+// TestRowsKeepNoFacts has anyone who keeps derived rows keep nothing else of what they were derived of: no request, no migration.
 func TestRowsKeepNoFacts(t *testing.T) {
 	t.Parallel()
 	var left atomic.Int64

@@ -18,7 +18,7 @@ type Run struct {
 	Observations []tracker.Observation // in the order of their times
 	Loops        []Loop                // that really happened, in the order of their openings
 	LoopsByMarks []Loop                // that would have happened if the descheduler's acts were only those whose marks say whose they are
-	MarksTell    bool                  // marks say whose they are at all: KubeVirt >= 1.7, or the descheduler's policy was seen
+	MarksShow    bool                  // marks say whose they are at all: KubeVirt >= 1.7, or the descheduler's policy was seen
 }
 
 // options are what makes one run different from another.
@@ -94,6 +94,6 @@ func (c *cluster) runToEnd(seed uint64) Run {
 	r.Observations = c.watch.listObservations()
 	r.End = stop.Add(time.Minute) // the last sights come after the last moment
 	r.Loops, r.LoopsByMarks = c.all.finishLoops(r.End), c.marks.finishLoops(r.End)
-	r.MarksTell = c.release.source || c.options.policySeen
+	r.MarksShow = c.release.source || c.options.policySeen
 	return r
 }

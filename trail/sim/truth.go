@@ -84,7 +84,7 @@ func (c *cluster) recordAct(n *node, v *vmi, answer trail.RequestAnswer, inherit
 		h.acts--
 	}
 	c.all.recordAct(n.meta.Name, c.clock.now, path)
-	if answer == trail.AnswerMarked && c.markTells(n, inherited) {
+	if answer == trail.AnswerMarked && c.markShows(n, inherited) {
 		c.marks.recordAct(n.meta.Name, c.clock.now, path)
 	}
 }
@@ -114,9 +114,9 @@ func (c *cluster) explainPath(e *evacuation, acted *vmi) string {
 	return PathFreeSlot
 }
 
-// markTells reports whether a mark alone shows that the descheduler left it: by its annotation since v1.7, unless that was
+// markShows reports whether a mark alone shows that the descheduler left it: by its annotation since v1.7, unless that was
 // there before on a node that is being drained; before, by the descheduler's being the only one who is known to evict.
-func (c *cluster) markTells(n *node, inherited bool) bool {
+func (c *cluster) markShows(n *node, inherited bool) bool {
 	if c.release.source {
 		return !inherited || !n.cordoned
 	}

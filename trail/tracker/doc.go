@@ -12,7 +12,7 @@
 //
 //   - Observing again adds nothing, and neither does what is older than what was seen. After a restart a new Tracker resumes from the last fact of each
 //     aspect (Resume), and goes on as if there had been none.
-//   - The ID of a fact follows from its natural key (trail.Fact.NaturalID), never from our clock. Whoever sees the same makes the same fact.
+//   - The ID of a fact follows from its natural key (trail.Fact.NaturalID), never from our clock. Anyone who sees the same makes the same fact.
 //   - What an object dates by itself is read from there, as watches coalesce and relist: phases from status.phaseTransitionTimestamps, not from comparing old with new.
 //   - Where the cluster went back, BeginEpoch has everything compared by its content, and things that happen once may happen once more.
 //

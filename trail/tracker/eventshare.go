@@ -9,7 +9,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// The share of the record that the Kubernetes Events of one namespace may have: whoever may create Events there can create them without end.
+// The share of the record that the Kubernetes Events of one namespace may have: anyone who may create Events there can create them without end.
 const (
 	eventsAtOnce     = 10_000 // Events of a namespace; as many again come in evenly over an hour
 	refusalsReported = 10 * time.Minute

@@ -79,7 +79,7 @@ func (a *Answer) Swept() (others, swept []Result) {
 // Tally counts what happened in the period, or would have.
 type Tally struct {
 	Evictions   int `json:"evictions"`       // of the descheduler, each once however often it was repeated
-	Evacuations int `json:"evacuations"`     // whoever asked
+	Evacuations int `json:"evacuations"`     // no matter who asked
 	Migrations  int `json:"migrations"`      // that ended
 	Failed      int `json:"failed_attempts"` // of these
 	Moves       int `json:"moves"`           // of these: guests that came to another node

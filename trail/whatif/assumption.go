@@ -19,7 +19,7 @@ var (
 		"up to the cap; migrations that failed after their data began to move count. What the descheduler forgets when it is started again it forgets here, too."}
 	AssumeSooner = Assumption{"sooner_as_the_last", "An eviction that comes sooner is counted where a counter of the descheduler shows that exactly one VM was kept from it, at the time at which the counter was read; " +
 		"its migration succeeds, and takes as long as that VM's last one."}
-	AssumeSlots = Assumption{"slots_by_the_annotation", "An eviction takes a slot of its node, whoever asked, for as long as its pod is annotated as in progress: until the evacuation ends; with KubeVirt before v1.6.1 until " +
+	AssumeSlots = Assumption{"slots_by_the_annotation", "An eviction takes a slot of its node, no matter who asked, for as long as its pod is annotated as in progress: until the evacuation ends; with KubeVirt before v1.6.1 until " +
 		"its first attempt fails."}
 	AssumeTries = Assumption{"a_new_try_is_the_next_attempt", "When KubeVirt would have given up and somebody asks for the VM again, that is a new eviction, and the next recorded attempt is taken to be its first."}
 	AssumeLoops = Assumption{"loops_avoided", "A loop is avoided where what opened it would not have happened, or too little of what it counts. Loops that a policy would make are not looked for."}

@@ -13,13 +13,13 @@ func (r *Replay) replayBlockCounter(d *trail.Decision) {
 	if r.policy.Cooldown == nil || d.Inputs.ObservedReason != trail.DecidedCooldown {
 		return
 	}
-	told := r.isCounted(d.Namespace, d.Node)
+	counted := r.isCounted(d.Namespace, d.Node)
 	if n := len(d.Inputs.Candidates); n != 1 {
 		reason := UnknownBlockOfNobody
 		if n > 1 {
 			reason = UnknownBlockOfMany
 		}
-		if told {
+		if counted {
 			r.unknown[reason] += max(d.Count, 1)
 		}
 		return
@@ -36,7 +36,7 @@ func (r *Replay) replayBlockCounter(d *trail.Decision) {
 	case !until.Before(to):
 		return
 	case until.After(from):
-		if told {
+		if counted {
 			r.unknown[UnknownBlockWhen] += max(d.Count, 1)
 		}
 		return
@@ -46,7 +46,7 @@ func (r *Replay) replayBlockCounter(d *trail.Decision) {
 	if perNode > 0 && n.policy >= perNode || total > 0 && r.all.policy >= total {
 		return
 	}
-	r.evictSooner(v, n, told)
+	r.evictSooner(v, n, counted)
 }
 
 func maxTime(a, b time.Time) time.Time {
@@ -57,7 +57,7 @@ func maxTime(a, b time.Time) time.Time {
 }
 
 // evictSooner lets an eviction come that was kept back, and its migration succeed.
-func (r *Replay) evictSooner(v *vm, n *node, told bool) {
+func (r *Replay) evictSooner(v *vm, n *node, counted bool) {
 	began, done := r.now, r.now.Add(v.took)
 	v.moving = done
 	if v.moved = append(v.moved, done); len(v.moved) > latest {
@@ -70,12 +70,12 @@ func (r *Replay) evictSooner(v *vm, n *node, told bool) {
 		v.addCompletion(trail.Completion{MigrationUID: uid, StartedAt: began, EndedAt: done})
 		v.addFinished(finished{uid, done, true})
 		v.elsewhere = true
-		if told && r.inPeriod(r.now) {
+		if counted && r.inPeriod(r.now) {
 			r.out.Would.Migrations++
 			r.out.Would.Moves++
 		}
 	})
-	if !told {
+	if !counted {
 		return
 	}
 	r.out.Sooner++

@@ -46,7 +46,7 @@ type Change struct {
 	HotSeenAt  time.Time  `json:"hot_seen_at,omitzero"` // when the descheduler last asked for a VM of the node after that; zero where it did not
 	Sentence   string     `json:"sentence"`
 
-	told    bool // it is counted and reported
+	counted    bool // it is counted and reported
 	due     bool // it is to be reported when the attempts are over
 	settled bool // it was reported
 }

@@ -158,12 +158,12 @@ func (r *Replay) replayRequest(q *trail.EvictionRequest) {
 		r.openEvacuation(e, q.RequesterClass)
 		return
 	}
-	told, first := r.isCounted(q.Namespace, q.Node), marked && !e.asked
-	if first && told {
+	counted, first := r.isCounted(q.Namespace, q.Node), marked && !e.asked
+	if first && counted {
 		r.recorded.Evictions++
 	}
 	retried := r.listRetriedLoops(e.node)
-	passed := r.deschedulerAsked(e, q, first, told)
+	passed := r.deschedulerAsked(e, q, first, counted)
 	e.asked = e.asked || marked
 	e.node.actedAt = r.now
 	for _, l := range retried {
@@ -172,28 +172,28 @@ func (r *Replay) replayRequest(q *trail.EvictionRequest) {
 }
 
 // deschedulerAsked decides on a request of the descheduler, and reports whether it would have been sent.
-func (r *Replay) deschedulerAsked(e *evacuation, q *trail.EvictionRequest, first, told bool) bool {
+func (r *Replay) deschedulerAsked(e *evacuation, q *trail.EvictionRequest, first, counted bool) bool {
 	if !first && e.open {
 		if r.policy.KeepMark && !e.held && e.holds { // it takes a pod that bears the mark to be under way, and leaves it alone
-			if told {
+			if counted {
 				r.out.RequestsSaved++
 			}
 			return false
 		}
 		return true
 	}
-	if first && told && e.vm.elsewhere {
+	if first && counted && e.vm.elsewhere {
 		r.unknown[UnknownElsewhere]++
 	}
 	rule, until := r.checkRules(e, q)
 	if rule != "" {
-		r.holdBack(e, first, told, rule, until)
+		r.holdBack(e, first, counted, rule, until)
 		return false
 	}
-	if told {
+	if counted {
 		r.out.Would.Evictions++
 	}
-	r.askedAgain(e.vm, told)
+	r.askedAgain(e.vm, counted)
 	r.markAskedAgain(e)
 	r.openEvacuation(e, trail.RequesterDescheduler)
 	return true
@@ -219,7 +219,7 @@ func (r *Replay) markAskedAgain(e *evacuation) {
 }
 
 // holdBack keeps an eviction from beginning, or from beginning again.
-func (r *Replay) holdBack(e *evacuation, first, told bool, rule Rule, until time.Time) {
+func (r *Replay) holdBack(e *evacuation, first, counted bool, rule Rule, until time.Time) {
 	if !first { // it was given up before, and what that saves is counted there
 		return
 	}
@@ -239,16 +239,16 @@ func (r *Replay) holdBack(e *evacuation, first, told bool, rule Rule, until time
 		r.all.waiting = append(r.all.waiting, c)
 	case RuleCooldown, RuleInProgress:
 	}
-	if c.told = told; told {
+	if c.counted = counted; counted {
 		r.out.HeldBack++
 	}
 }
 
 // askedAgain notes that the descheduler asks for a VM and may have it: what was held back of it has its answer.
-func (r *Replay) askedAgain(v *vm, told bool) {
+func (r *Replay) askedAgain(v *vm, counted bool) {
 	for _, e := range v.held {
 		e.change.AskedAgain = r.now
-		if e.change.told && told {
+		if e.change.counted && counted {
 			r.out.AskedAgain++
 		}
 		r.finishChange(e)
@@ -277,14 +277,14 @@ func (r *Replay) replayMigration(m *trail.Migration) {
 // endMigration takes the end of a migration of the history.
 func (r *Replay) endMigration(v *vm, a *attempt) {
 	v.running = slices.DeleteFunc(v.running, func(x *attempt) bool { return x == a })
-	told, kept := r.isCounted(v.namespace, a.SourceNode), a.isKept()
-	if told {
+	counted, kept := r.isCounted(v.namespace, a.SourceNode), a.isKept()
+	if counted {
 		r.recorded.countMigration(a.Migration)
 	}
 	if kept {
-		r.endKeptMigration(v, a, told)
+		r.endKeptMigration(v, a, counted)
 	} else {
-		r.endSavedMigration(v, a, told)
+		r.endSavedMigration(v, a, counted)
 	}
 	e := a.of
 	if e == nil {
@@ -315,8 +315,8 @@ func (t *Tally) countMigration(m *trail.Migration) {
 }
 
 // endKeptMigration takes the end of a migration that would have been made, too.
-func (r *Replay) endKeptMigration(v *vm, a *attempt, told bool) {
-	if told {
+func (r *Replay) endKeptMigration(v *vm, a *attempt, counted bool) {
+	if counted {
 		r.out.Would.countMigration(a.Migration)
 	}
 	v.addFinished(finished{a.UID, r.now, a.Outcome == trail.OutcomeSucceeded})
@@ -332,7 +332,7 @@ func (r *Replay) endKeptMigration(v *vm, a *attempt, told bool) {
 	}
 	if e.again {
 		e.again = false
-		if told {
+		if counted {
 			r.unknown[UnknownNewTry]++
 		}
 	}
@@ -356,7 +356,7 @@ func (p Policy) attemptLimit(by trail.RequesterClass) int {
 // giveUp ends an evacuation whose attempts failed. What comes of that shows when it is over in the history.
 func (r *Replay) giveUp(e *evacuation) {
 	if e.change == nil || e.change.Kind != ChangeGaveUp {
-		e.change = &Change{Kind: ChangeGaveUp, At: r.now, Namespace: e.vm.namespace, VMI: e.vm.name, VMIUID: e.vm.uid, Node: e.node.name, told: r.isCounted(e.vm.namespace, e.node.name)}
+		e.change = &Change{Kind: ChangeGaveUp, At: r.now, Namespace: e.vm.namespace, VMI: e.vm.name, VMIUID: e.vm.uid, Node: e.node.name, counted: r.isCounted(e.vm.namespace, e.node.name)}
 	}
 	r.closeEvacuation(e)
 }
@@ -365,8 +365,8 @@ func (r *Replay) giveUp(e *evacuation) {
 const latest = 512
 
 // endSavedMigration takes the end of a migration that would not have been made.
-func (r *Replay) endSavedMigration(v *vm, a *attempt, told bool) {
-	if told {
+func (r *Replay) endSavedMigration(v *vm, a *attempt, counted bool) {
+	if counted {
 		r.out.MigrationsSaved++
 	}
 	if v.unmade = append(v.unmade, a.UID); len(v.unmade) > latest {
@@ -377,7 +377,7 @@ func (r *Replay) endSavedMigration(v *vm, a *attempt, told bool) {
 	switch a.Outcome {
 	case trail.OutcomeFailed:
 		c.Failed++
-		if told {
+		if counted {
 			r.out.FailedSaved++
 		}
 	case trail.OutcomeSucceeded:
@@ -405,7 +405,7 @@ func (r *Replay) endEvacuation(e *evacuation) {
 func (r *Replay) finishChange(e *evacuation) {
 	c := e.change
 	c.due = e.running > 0 && r.now.Before(r.history.Until)
-	if c.settled || !c.told || c.due {
+	if c.settled || !c.counted || c.due {
 		return
 	}
 	c.settled = true
@@ -441,7 +441,7 @@ func (r *Replay) finishChanges() {
 	}
 	for _, v := range sortValues(r.vms, func(v *vm) string { return v.uid }) {
 		for _, e := range v.held {
-			if !e.change.told {
+			if !e.change.counted {
 				continue
 			}
 			if e.change.Until.IsZero() {

@@ -19,7 +19,7 @@ type dual struct {
 
 // loopOpened takes a loop of the history.
 func (r *Replay) loopOpened(l *trail.Loop) {
-	if l.ClosedBy == trail.LoopRefuted || !r.tellsLoop(l) {
+	if l.ClosedBy == trail.LoopRefuted || !r.countsLoop(l) {
 		return
 	}
 	r.recorded.Loops++
@@ -46,8 +46,8 @@ func (r *Replay) loopOpened(l *trail.Loop) {
 	}
 }
 
-// tellsLoop reports whether a loop is counted: of one VM, or else of the one that it shows first.
-func (r *Replay) tellsLoop(l *trail.Loop) bool {
+// countsLoop reports whether a loop is counted: of one VM, or else of the one that it shows first.
+func (r *Replay) countsLoop(l *trail.Loop) bool {
 	namespace := l.Namespace
 	if namespace == "" && len(l.Evidence) > 0 {
 		namespace, _, _ = strings.Cut(l.Evidence[0].VMI, "/")

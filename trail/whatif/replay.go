@@ -15,7 +15,7 @@ type History struct {
 	Since      time.Time        // inclusive; what is before is as it was
 	Until      time.Time        // exclusive
 	// Reports reports whether what concerns a VM and a node is reported and counted; nil: everything is.
-	Tells func(namespace, node string) bool
+	Counts func(namespace, node string) bool
 }
 
 // Replay replays events under one policy.
@@ -41,7 +41,7 @@ type Replay struct {
 	stayed   map[string]bool // VMs, by namespace/name
 }
 
-// New makes a replay. The history must not change meanwhile.
+// New makes a replay. The history must not change during that time.
 func New(p Policy, h *History) *Replay {
 	return &Replay{
 		policy: p, history: h, env: trail.NewEnv(h.Rules), evacuations: map[trail.FactID]*evacuation{}, early: map[trail.FactID][]*attempt{}, vms: map[string]*vm{}, named: map[string]*vm{},
@@ -94,7 +94,7 @@ func (r *Replay) inPeriod(t time.Time) bool {
 
 // isCounted reports whether what concerns a VM and a node now is reported and counted.
 func (r *Replay) isCounted(namespace, node string) bool {
-	return r.inPeriod(r.now) && (r.history.Tells == nil || r.history.Tells(namespace, node))
+	return r.inPeriod(r.now) && (r.history.Counts == nil || r.history.Counts(namespace, node))
 }
 
 // addChange keeps a difference whose sentence can be written.

@@ -18,12 +18,12 @@ func (q *Question) Replay(h *History, sources []Source) (Answer, error) {
 		replays = append(replays, New(p, h))
 	}
 	replays = append(replays, New(Policy{}, h)) // shows what really happened
-	told := 0
+	events := 0
 	err := inOrder(sources, func(e Event) {
 		for _, r := range replays {
 			r.Step(e)
 		}
-		if told++; q.Progress != nil && told%progressEvery == 0 {
+		if events++; q.Progress != nil && events%progressEvery == 0 {
 			q.Progress(e.At)
 		}
 	})

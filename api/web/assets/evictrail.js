@@ -4,7 +4,7 @@
 (() => {
   const shortest = 10_000; // milliseconds
 
-  // Charts: drag across the lanes to look closer; the time below the pointer is told.
+  // Charts: drag across the lanes to look closer; the time below the pointer is shown.
   const chart = (figure) => {
     const lanes = figure.querySelector(".lanes"), plot = lanes.querySelector(".axis .plot");
     const from = Date.parse(figure.dataset.from), to = Date.parse(figure.dataset.to);
@@ -83,7 +83,7 @@
     root.querySelectorAll(".paste").forEach(paste);
   };
 
-  // Live: when something that the page tells of has changed, its content is fetched again and put in place of the old one.
+  // Live: when something that the page shows has changed, its content is fetched again and put in place of the old one.
   const refresh = async () => {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
     if (!answer.ok) throw new Error(`answered ${answer.status}`);
@@ -133,15 +133,15 @@
   };
 
   const follow = (address) => {
-    const told = document.getElementById("live");
+    const live = document.getElementById("live");
     let waiting = null, away = false, source = null;
     const changed = () => {
       waiting ??= setTimeout(async () => {
         waiting = null;
         try {
-          told.textContent = await refresh() ? `Live: changed at ${new Date().toISOString().slice(11, 19)}.` : "There is news: leave what you are in, or load the page again.";
+          live.textContent = await refresh() ? `Live: changed at ${new Date().toISOString().slice(11, 19)}.` : "There is news: leave what you are in, or load the page again.";
         } catch {
-          told.textContent = "There is news that could not be fetched: load the page again.";
+          live.textContent = "There is news that could not be fetched: load the page again.";
         }
       }, 300);
     };
@@ -149,14 +149,14 @@
       source = new EventSource(address);
       source.addEventListener("open", () => {
         const recorded = document.getElementById("recorder")?.dataset.live !== "false";
-        told.textContent = recorded ? "Live: updates by itself." : "Nothing is being recorded now.";
-        if (away) changed(); // what happened meanwhile is not told again
+        live.textContent = recorded ? "Live: updates by itself." : "Nothing is being recorded now.";
+        if (away) changed(); // events of that time are not sent again
         away = false;
       });
       source.addEventListener("changed", changed);
       source.addEventListener("error", () => {
         away = true;
-        told.textContent = "Not live at the moment: trying again.";
+        live.textContent = "Not live at the moment: trying again.";
         if (source.readyState === EventSource.CLOSED) setTimeout(connect, 5_000); // after an answer that is no stream it does not try by itself
       });
     };

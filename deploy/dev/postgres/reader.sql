@@ -1,4 +1,4 @@
--- The user of Grafana. "evictrail schema roles" gives evictrail_reader its rights once the views are there.
+-- The user of Grafana. "evictrail schema roles" grants evictrail_reader its rights once the views are there.
 CREATE ROLE evictrail_reader NOLOGIN;
 CREATE ROLE grafana LOGIN PASSWORD 'grafana' IN ROLE evictrail_reader;
 ALTER ROLE grafana SET statement_timeout = '5s';

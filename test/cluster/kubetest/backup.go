@@ -23,7 +23,7 @@ func (c *Cluster) Backup() string {
 	return backup
 }
 
-// Restore puts etcd back to a backup. The API server is stopped meanwhile, as the documentation of etcd wants: what it has in memory would be newer than etcd.
+// Restore puts etcd back to a backup. The API server is stopped during that time, as the documentation of etcd wants: what it has in memory would be newer than etcd.
 func (c *Cluster) Restore(backup string) {
 	c.t.Helper()
 	c.KillServer()

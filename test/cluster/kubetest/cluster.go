@@ -21,7 +21,7 @@ import (
 	"github.com/evictrail/evictrail/test/ports"
 )
 
-// Options say what a cluster has besides RBAC, the default admission and KubeVirt's kinds.
+// Options say what a cluster has apart from RBAC, the default admission and KubeVirt's kinds.
 type Options struct {
 	AuditPolicy  string   // text of the policy; empty: nothing is audited
 	AuditWebhook string   // text of the kubeconfig of who is sent audit events; empty: they only go to the log
@@ -31,7 +31,7 @@ type Options struct {
 
 // Cluster is a control plane.
 type Cluster struct {
-	CA *Authority // signs the certificates of the API server, and of whoever a test wants
+	CA *Authority // signs the certificates of the API server, and of others that a test needs
 
 	t      TB
 	dir    string

@@ -12,7 +12,7 @@ import (
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
 )
 
-// Component is a program of the cluster besides etcd and kube-apiserver, which kubetest has. One that ends by itself is started again,
+// Component is a program of the cluster apart from etcd and kube-apiserver, which kubetest has. One that ends by itself is started again,
 // as a kubelet would: virt-controller ends when it loses its lease. It is safe for concurrent use.
 type Component struct {
 	Name string

@@ -19,7 +19,7 @@
 //   - cluster.go: starting; options.go: what can be chosen
 //   - host.go: where it runs, and how it is stopped; what kubetest wants of a test, for a program
 //   - user.go: certificates and kubeconfigs
-//   - component.go: the processes besides etcd and kube-apiserver, to be killed, paused and started again
+//   - component.go: the processes apart from etcd and kube-apiserver, to be killed, paused and started again
 //   - control_plane.go: kube-controller-manager and kube-scheduler
 //   - kubevirt.go: virt-api, virt-controller and KubeVirt's configuration; manifest.go: what virt-operator would install
 //   - descheduler.go: LowNodeUtilization on the load of the simulated nodes; load.go serves it

@@ -25,7 +25,7 @@ type VM struct {
 	EvictionStrategy string            // empty: that of KubeVirt's configuration, LiveMigrate
 	Node             string            // where it prefers to start; empty: anywhere
 	Memory           string            // of the guest; empty: 2Gi
-	Annotations      map[string]string // of the VMI, besides the one that lets the descheduler evict it
+	Annotations      map[string]string // of the VMI, apart from the one that lets the descheduler evict it
 }
 
 // CreateVM makes a VM that runs. Its namespace is made where it does not exist.

@@ -13,7 +13,7 @@ import (
 // MetricNodeLoad is the gauge of a node's load, from 0 to 1, with the node in the label instance, as LowNodeUtilization wants it.
 const MetricNodeLoad = "lab_node_load"
 
-// SetNodeLoad adds a load to a node, besides that of its VMs.
+// SetNodeLoad adds a load to a node, apart from that of its VMs.
 func (s *Simulator) SetNodeLoad(node string, load float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

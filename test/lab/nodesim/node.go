@@ -22,7 +22,7 @@ import (
 // Node is a simulated node.
 type Node struct {
 	Name   string
-	Labels map[string]string // besides those of a worker with KubeVirt
+	Labels map[string]string // apart from those of a worker with KubeVirt
 	CPU    string            // allocatable; empty: 32
 	Memory string            // allocatable; empty: 64Gi
 }

@@ -48,7 +48,7 @@ type Simulator struct {
 
 	mu         sync.Mutex
 	scripts    map[string]Script         // by namespace/name of the VM
-	loads      map[string]float64        // by node, besides that of VMs
+	loads      map[string]float64        // by node, apart from that of VMs
 	migrations map[types.UID][]types.UID // by VMI: its migrations in the order of their target pods
 	entered    map[key]mark
 }
