@@ -129,7 +129,7 @@ var exampleAnswer = trail.Answer{
 	Namespace: "shop", VMI: "db-1", AsOf: exampleMoment,
 	Brief: trail.Brief{
 		Status: "On worker-2 for 57 s; free to move", AskedBy: "The descheduler, at 2026-11-21 00:32:56Z",
-		Attempts: "5 failed, 1 succeeded (to worker-2 at 2026-11-21 00:44:10Z, after 11 min)", Verdict: "Not needed; made worker-2 worse",
+		Attempts: "5 failed, 1 succeeded (to worker-2 at 2026-11-21 00:44:10Z, after 11 min)", Verdict: "The move was not needed, and made worker-2 worse: worker-1 was at 40 %, under its threshold of 50 %",
 	},
 	Paragraph: "shop/db-1: At 2026-11-21 00:32:56Z the descheduler asked to evict it from worker-1. It moved at 2026-11-21 00:44:10Z, 11 min after the request.",
 	Evidence: []trail.Line{{

@@ -87,15 +87,15 @@ const maxRejected = 1000
 // Collector watches one cluster. Make it with New and run it once.
 type Collector struct {
 	Config
-	client  rest.Interface
-	feeds   []*feed
-	notices chan notice
-	submissions    chan submission
-	reviews chan tracker.RequestObservation
-	ended   chan struct{} // closed when the owner takes nothing more
-	pacing  chan struct{} // anyone who is held back last; the others wait for it
-	paced   atomic.Int32  // how many are held back
-	out     *writer
+	client      rest.Interface
+	feeds       []*feed
+	notices     chan notice
+	submissions chan submission
+	reviews     chan tracker.RequestObservation
+	ended       chan struct{} // closed when the owner takes nothing more
+	pacing      chan struct{} // anyone who is held back last; the others wait for it
+	paced       atomic.Int32  // how many are held back
+	out         *writer
 
 	listedFirst int                  // the owner's: objects that the first lists showed
 	rejected    map[string]bool      // the owner's: objects whose rejection was logged

@@ -119,8 +119,8 @@ func (m *memorySpool) WaitEmpty(ctx context.Context) error {
 // orderSink records the order of its calls, and takes nothing while it is away.
 type recordingSink struct {
 	unprobed
-	mu   sync.Mutex
-	away bool
+	mu        sync.Mutex
+	away      bool
 	delivered []string
 }
 

@@ -10,12 +10,12 @@ import (
 
 const (
 	silentSince = 30 * time.Second // of a first list that nothing hinders, and that does not come: then it is a gap, too
-	reportAgain   = time.Minute      // between two reports of a gap that is open: another replica may have covered it until now
+	reportAgain = time.Minute      // between two reports of a gap that is open: another replica may have covered it until now
 )
 
 // openGaps are the gaps of sources that this run has not seen yet. They are the owner goroutine's.
 type openGaps struct {
-	of     map[string][]trail.GapReport // by source
+	of         map[string][]trail.GapReport // by source
 	reportedAt map[string]time.Time
 }
 

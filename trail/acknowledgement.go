@@ -130,9 +130,9 @@ func (a Acknowledgement) TicketURL() string {
 
 // Sentence says who acknowledged what, until when, and why.
 func (a Acknowledgement) Sentence() string {
-	text := fmt.Sprintf("%s is acknowledged by %s until %s", a.Name(), a.Author, formatClock(a.ExpiresAt))
+	text := fmt.Sprintf("%s is acknowledged by %s until %s", a.Name(), a.Author, FormatClock(a.ExpiresAt))
 	if !a.EndedAt.IsZero() {
-		text = fmt.Sprintf("%s was acknowledged by %s until %s", a.Name(), a.Author, formatClock(a.EndedAt))
+		text = fmt.Sprintf("%s was acknowledged by %s until %s", a.Name(), a.Author, FormatClock(a.EndedAt))
 	}
 	if text += a.Remark(); a.Ticket != "" {
 		text += " Ticket " + a.Ticket

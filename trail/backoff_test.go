@@ -31,9 +31,9 @@ func TestBackoff(t *testing.T) {
 		h.markVM(evacuated, "db", "descheduler")
 	}
 	for _, c := range []struct {
-		name string
+		name    string
 		arrange func(*history)
-		want []string // of each decision that holds: its count, how long, whether it is capped
+		want    []string // of each decision that holds: its count, how long, whether it is capped
 	}{
 		{"20 s doubling to 320 s, and no further", func(h *history) { marked(h); fails(h, 1, 8) },
 			[]string{"1 20s", "2 40s", "3 1m20s", "4 2m40s", "5 5m20s", "5 5m20s capped", "5 5m20s capped", "5 5m20s capped"}},

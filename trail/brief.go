@@ -39,7 +39,7 @@ func (c *Cluster) newBrief(namespace, vmi string, d Derived, last episode) Brief
 		b.Outlook = e.DescribeOutlook()
 	}
 	for i := len(tried) - 1; i >= 0 && b.Verdict == ""; i-- {
-		b.Verdict = tried[i].summarizeVerdict()
+		b.Verdict = tried[i].summarizeVerdict(i == len(tried)-1)
 	}
 	return b
 }
@@ -57,13 +57,13 @@ func (s *standing) summarizeStatus() string {
 	} else if down, found := s.d.lastShutdown(); found && !down.backAt.IsZero() && s.Now.Sub(down.ToAt) <= lostLately {
 		parts = append(parts, fmt.Sprintf("restarted %s ago without its memory (%s)", Age(s.Now.Sub(down.backAt)), down.EndedBy.Label().Short))
 	} else if last := lastUnmoved(s.d, p.VMIUID); last != nil && s.Now.Sub(last.EndedAt) <= lostLately {
-		parts = append(parts, fmt.Sprintf("started again: its VMI before ended at %s, before it was moved", formatClock(last.EndedAt)))
+		parts = append(parts, fmt.Sprintf("started again: its VMI before ended at %s, before it was moved", FormatClock(last.EndedAt)))
 	}
 	for _, o := range s.findObstacles() {
 		text := o.Kind.Label().Short
 		switch {
 		case !o.Until.IsZero():
-			text += fmt.Sprintf(" until %s", formatClock(o.Until))
+			text += fmt.Sprintf(" until %s", FormatClock(o.Until))
 		case o.Kind == ObstacleWaiting && o.Reason == "" && e != nil && e.RetryOverdue(s.Now) > 0:
 			text = fmt.Sprintf("next attempt overdue by %s", Age(e.RetryOverdue(s.Now)))
 		case o.Kind == ObstacleWaiting && o.Reason != "":
@@ -95,7 +95,7 @@ func (s *standing) summarizeEnd() string {
 		return "Not running"
 	}
 	p := s.d.Placements[len(s.d.Placements)-1]
-	text := fmt.Sprintf("Not running; last on %s, until %s", p.Node, formatClock(p.ToAt))
+	text := fmt.Sprintf("Not running; last on %s, until %s", p.Node, FormatClock(p.ToAt))
 	if p.EndedBy != "" {
 		text += fmt.Sprintf(" (%s)", p.EndedBy.Label().Short)
 	}
@@ -111,12 +111,12 @@ func (p episode) summarizeRequester(d Derived) string {
 	}
 	switch {
 	case r != nil:
-		text := fmt.Sprintf("%s, at %s", capitalizeRequester(r.formatRequester()), formatClock(r.RequestedAt))
+		text := fmt.Sprintf("%s, at %s", capitalizeRequester(r.formatRequester()), FormatClock(r.RequestedAt))
 		if reason := strings.TrimSpace(r.StatedReason); reason != "" {
 			text += fmt.Sprintf(", saying %q", ClipText(reason, briefReason))
 		}
 		if n, until := r.countLater(d.Requests); n > 0 {
-			text += fmt.Sprintf("; %s, the last at %s", formatCount(n, "later request"), formatClock(until))
+			text += fmt.Sprintf("; %s, the last at %s", formatCount(n, "later request"), FormatClock(until))
 		}
 		if e == nil {
 			text += ": " + ClipText(r.describeOutcome(), briefReason)
@@ -127,10 +127,10 @@ func (p episode) summarizeRequester(d Derived) string {
 		if e.Trigger != "" {
 			how = e.Trigger.Label().Short + ", " + how
 		}
-		return fmt.Sprintf("%s, marked at %s (%s)", capitalizeRequester(e.formatRequester()), formatClock(e.MarkedAt), how)
+		return fmt.Sprintf("%s, marked at %s (%s)", capitalizeRequester(e.formatRequester()), FormatClock(e.MarkedAt), how)
 	case m != nil:
 		who := cmp.Or(strings.TrimPrefix(m.byWhom(), " by "), m.whoAsked(), "an unknown requester")
-		return fmt.Sprintf("%s, at %s (%s)", capitalizeRequester(who), formatClock(m.CreatedAt), strings.TrimPrefix(m.formatTrigger(), "for: "))
+		return fmt.Sprintf("%s, at %s (%s)", capitalizeRequester(who), FormatClock(m.CreatedAt), strings.TrimPrefix(m.formatTrigger(), "for: "))
 	}
 	return ""
 }
@@ -212,39 +212,55 @@ func countAttempts(tried []Migration, e *Evacuation) string {
 	}
 	text := strings.Join(parts, ", ")
 	if done != nil {
-		text += fmt.Sprintf(" (to %s at %s", done.TargetNode, formatClock(done.FinishedAt))
+		text += fmt.Sprintf(" (to %s at %s", done.TargetNode, FormatClock(done.FinishedAt))
 		if e != nil && e.FulfilledBy == done.UID {
 			text += fmt.Sprintf(", after %s", Age(done.FinishedAt.Sub(e.MarkedAt)))
 		}
 		text += ")"
 	}
 	if failed != nil {
-		text += fmt.Sprintf("; last failure at %s: %s", formatClock(failed.FinishedAt), failed.whyShort())
+		text += fmt.Sprintf("; last failure at %s: %s", FormatClock(failed.FinishedAt), failed.whyShort())
 	}
 	return text
 }
 
-// summarizeVerdict returns whether a migration was needed and what came of it; empty where load is not why it was made.
-func (m *Migration) summarizeVerdict() string {
-	var parts []string
-	switch m.Need {
-	case Needed, NotNeeded:
-		parts = append(parts, UpperFirst(m.Need.Label().Short))
-	case NeedUnknown:
-		if m.Outcome == OutcomeSucceeded { // of one that changed nothing it does not matter
-			parts = append(parts, "Unknown whether it was needed: "+m.NeedBecause)
-		}
+// summarizeVerdict returns whether a migration was needed and what came of it, with the reason; empty where load is not why it was made.
+func (m *Migration) summarizeVerdict(last bool) string {
+	what := "The move"
+	switch {
+	case m.Outcome == OutcomeSucceeded:
+	case last:
+		what = "The last attempt"
+	default:
+		what = "An earlier attempt"
 	}
-	switch m.Benefit {
-	case Helped:
-		parts = append(parts, "relieved "+m.SourceNode)
-	case Harmed:
-		parts = append(parts, "made "+m.TargetNode+" worse")
-	case NoEffect:
-		if m.Need != NotNeeded {
-			parts = append(parts, "did not relieve "+m.SourceNode)
-		}
-	case BenefitUnknown:
+	switch {
+	case m.Need == Needed && m.Benefit == Helped:
+		what += " was needed and relieved " + m.SourceNode
+	case m.Need == Needed && m.Benefit == Harmed:
+		what += " was needed, but made " + m.TargetNode + " worse"
+	case m.Need == Needed && m.Benefit == NoEffect:
+		what += " was needed, but did not relieve " + m.SourceNode
+	case m.Need == Needed:
+		what += " was needed"
+	case m.Need == NotNeeded && m.Benefit == Harmed:
+		what += " was not needed, and made " + m.TargetNode + " worse"
+	case m.Need == NotNeeded && m.Benefit == Helped:
+		what += " was not needed, but relieved " + m.SourceNode
+	case m.Need == NotNeeded:
+		what += " was not needed"
+	case m.Need == NeedUnknown && m.Outcome == OutcomeSucceeded: // of one that changed nothing it does not matter
+		what = "Unknown whether the move was needed"
+	default:
+		return ""
 	}
-	return strings.Join(parts, "; ")
+	return joinReason(what, m.NeedBecause)
+}
+
+// joinReason adds a reason to a sentence, where there is one.
+func joinReason(sentence, reason string) string {
+	if reason == "" {
+		return sentence
+	}
+	return sentence + ": " + reason
 }

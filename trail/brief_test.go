@@ -29,9 +29,9 @@ func TestBrief(t *testing.T) {
 		h.failMigration(5*time.Minute, "b")
 	}
 	for _, c := range []struct {
-		name string
+		name    string
 		arrange func(*history)
-		want []string
+		want    []string
 	}{
 		{"it was never seen", func(*history) {}, []string{"Status: Not running"}},
 		{"nothing happened", func(h *history) { h.changeVM(0, "db", nil) }, []string{"Status: On n1 for 10 min; free to move"}},

@@ -44,19 +44,19 @@ func (o *Overview) findChecks(known map[IncidentSubject]bool) []Check {
 			known[vm] = true
 			out = append(out, Check{VM: vm, Advice: adviceOwner(e.Evacuation, o.KubeVirt), Text: fmt.Sprintf(
 				"was shut down on %s at %s, not moved: %s had asked to evict it at %s, and its eviction strategy External leaves the move to its owner. "+
-					"Who deleted its VMI is not recorded; %s. Look at what runs in it.", e.Node, formatClock(e.EndedAt),
-				cmp.Or(FormatShortRequester(e.Requester, e.Impersonator, e.RequesterClass), "somebody"), formatClock(e.MarkedAt), describeStart(e.StartedOn, e.StartedAt.Sub(e.EndedAt)))})
+					"Who deleted its VMI is not recorded; %s. Look at what runs in it.", e.Node, FormatClock(e.EndedAt),
+				cmp.Or(FormatShortRequester(e.Requester, e.Impersonator, e.RequesterClass), "somebody"), FormatClock(e.MarkedAt), describeStart(e.StartedOn, e.StartedAt.Sub(e.EndedAt)))})
 		}
 	}
 	out = append(out, o.checkOverloads()...)
 	for vm, m := range o.newestMigrations() {
 		if !known[vm] && m.Outcome == OutcomeFailed {
-			out = append(out, Check{VM: vm, Text: fmt.Sprintf("stays on %s: its last migration failed at %s (%s), and nobody retries it.%s", cmp.Or(m.SourceNode, "its node"), formatClock(m.FinishedAt), m.whyShort(), cureText(m.FailureClass))})
+			out = append(out, Check{VM: vm, Text: fmt.Sprintf("stays on %s: its last migration failed at %s (%s), and nobody retries it.%s", cmp.Or(m.SourceNode, "its node"), FormatClock(m.FinishedAt), m.whyShort(), cureText(m.FailureClass))})
 		}
 	}
 	for _, d := range o.DrainsEnded {
 		if d.Outcome == DrainAbandoned && d.VMIsLeft > 0 {
-			out = append(out, Check{Node: d.Node, Text: fmt.Sprintf("was not emptied: its drain was abandoned at %s with %s left. Drain it again, or uncordon it.", formatClock(d.EndedAt), formatCount(d.VMIsLeft, "VM"))})
+			out = append(out, Check{Node: d.Node, Text: fmt.Sprintf("was not emptied: its drain was abandoned at %s with %s left. Drain it again, or uncordon it.", FormatClock(d.EndedAt), formatCount(d.VMIsLeft, "VM"))})
 		}
 	}
 	return out
@@ -71,12 +71,12 @@ func (o *Overview) preventClosed(known map[IncidentSubject]bool) []Check {
 			known[vm] = true
 			out = append(out, Check{VM: vm, Advice: adviceOwner(e.Evacuation, o.KubeVirt), Text: fmt.Sprintf(
 				"has the eviction strategy External, so the eviction that the descheduler asked for at %s was left to its owner; %s at %s.",
-				formatClock(e.MarkedAt), e.describeWithdrawal(), formatClock(e.EndedAt))})
+				FormatClock(e.MarkedAt), e.describeWithdrawal(), FormatClock(e.EndedAt))})
 		}
 	}
 	for _, l := range o.Closed {
 		if prevent := preventLoop(l); prevent != "" && l.ClosedBy != LoopBecameDualRetry && !known[ofVM(l.Namespace, l.VMI)] {
-			c := Check{Text: fmt.Sprintf("was in a loop (%s) until %s.", l.Name(), formatClock(l.ClosedAt)), Advice: prevent}
+			c := Check{Text: fmt.Sprintf("was in a loop (%s) until %s.", l.Name(), FormatClock(l.ClosedAt)), Advice: prevent}
 			if l.VMI != "" {
 				c.VM = ofVM(l.Namespace, l.VMI)
 			} else {
@@ -124,7 +124,7 @@ func (g LostGuest) newCheck() Check {
 	if g.EndedBy == EndingPostCopy {
 		where = "while it moved from"
 	}
-	c.Text = fmt.Sprintf("was lost %s %s at %s (%s%s): %s; %s. Look at what runs in it.", where, g.Node, formatClock(g.ToAt), g.EndedBy.Label(), by, g.describeLoss(), g.describeRestart())
+	c.Text = fmt.Sprintf("was lost %s %s at %s (%s%s): %s; %s. Look at what runs in it.", where, g.Node, FormatClock(g.ToAt), g.EndedBy.Label(), by, g.describeLoss(), g.describeRestart())
 	switch g.EndedBy {
 	case EndingEvicted:
 		c.Advice = adviceMovable(g.Namespace, g.VMI, g.Strategy)

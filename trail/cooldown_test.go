@@ -172,10 +172,10 @@ func TestCooldownModels(t *testing.T) {
 		finding       string
 	}
 	for _, c := range []struct {
-		name  string
-		arrange  func(*history)
-		model string
-		want  last
+		name    string
+		arrange func(*history)
+		model   string
+		want    last
 	}{
 		{"no restart seen: all that was counts", func(h *history) { h.moveHourly("SSSSSS") }, trail.CooldownLive, last{6, 6, 6 * time.Hour, ""}},
 		{"failures after the hand-over count", func(h *history) { h.moveHourly("SFFS") }, trail.CooldownLive, last{4, 4, 2 * time.Hour, ""}},

@@ -32,7 +32,7 @@ const (
 // The reasons of decisions.
 const (
 	DecidedCompleted  = "migration_completed"   // a migration ended: a cooldown begins
-	DecidedAgain       = "computed_anew"         // the descheduler was started, or its policy changed, while it held
+	DecidedAgain      = "computed_anew"         // the descheduler was started, or its policy changed, while it held
 	DecidedFailed     = "migration_failed"      // an attempt failed: a backoff begins
 	DecidedInProgress = "migration_in_progress" // an act met a running migration
 	DecidedCooldown   = "cooldown"              // an act met a cooldown
@@ -129,15 +129,15 @@ func heldAt(decisions []Decision, layer Layer, at time.Time) *Decision {
 func (d *Decision) renderSentence() string {
 	switch {
 	case d.Verdict == VerdictHolds && d.Layer == LayerBackoff:
-		return fmt.Sprintf("KubeVirt waits %s before its next attempt, until %s (%s in a row).", formatSpan(time.Duration(d.Effective)), formatClock(d.Until), formatCountInWords(d.Count, "failure"))
+		return fmt.Sprintf("KubeVirt waits %s before its next attempt, until %s (%s in a row).", formatSpan(time.Duration(d.Effective)), FormatClock(d.Until), formatCountInWords(d.Count, "failure"))
 	case d.Reason == DecidedAgain:
-		return fmt.Sprintf("The descheduler recomputes the cooldown, as it was started or its policy changed: %s, until %s%s.", formatSpan(time.Duration(d.Effective)), formatClock(d.Until), d.describeCause())
+		return fmt.Sprintf("The descheduler recomputes the cooldown, as it was started or its policy changed: %s, until %s%s.", formatSpan(time.Duration(d.Effective)), FormatClock(d.Until), d.describeCause())
 	case d.Verdict == VerdictHolds:
-		return fmt.Sprintf("The descheduler leaves it alone for %s, until %s%s.", formatSpan(time.Duration(d.Effective)), formatClock(d.Until), d.describeCause())
+		return fmt.Sprintf("The descheduler leaves it alone for %s, until %s%s.", formatSpan(time.Duration(d.Effective)), FormatClock(d.Until), d.describeCause())
 	case d.Verdict == VerdictBlocked && d.Reason == DecidedInProgress:
 		return fmt.Sprintf("By its policy the descheduler should not have asked: migration %s was running.", d.Inputs.Migration)
 	case d.Verdict == VerdictBlocked && d.Reason == DecidedCooldown:
-		return fmt.Sprintf("By its policy the descheduler should not have asked before %s: the cooldown of %s held.", formatClock(d.Until), formatSpan(time.Duration(d.Effective)))
+		return fmt.Sprintf("By its policy the descheduler should not have asked before %s: the cooldown of %s held.", FormatClock(d.Until), formatSpan(time.Duration(d.Effective)))
 	}
 	return ""
 }

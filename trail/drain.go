@@ -318,7 +318,7 @@ func (n *node) explainBlocker(b *DrainBlocker, p *Placement, at time.Time) {
 		if n.env.drainTainted(n.name, at) {
 			b.Reason, b.Next = "KubeVirt has made no migration for it yet", "make one, when a slot is free"
 		} else if r != nil {
-			b.Reason, b.Next = "last asked at "+formatClock(r.RequestedAt)+": "+r.describeOutcome(), "nothing until its pod is evicted again"
+			b.Reason, b.Next = "last asked at "+FormatClock(r.RequestedAt)+": "+r.describeOutcome(), "nothing until its pod is evicted again"
 		}
 	}
 }
@@ -336,7 +336,7 @@ func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement, at tim
 		b.Blocker, b.Next = BlockerMigrating, "wait for that node"
 		b.Reason = fmt.Sprintf("%s is stalled: its target pod is there, and %s", last.formatLabel(), last.WaitDetail)
 	case last != nil && last.FinishedAt.IsZero() && !waits:
-		b.Blocker, b.Reason, b.Next = BlockerMigrating, fmt.Sprintf("%s is under way since %s", last.formatLabel(), formatClock(last.SchedulingAt)), "finish this attempt"
+		b.Blocker, b.Reason, b.Next = BlockerMigrating, fmt.Sprintf("%s is under way since %s", last.formatLabel(), FormatClock(last.SchedulingAt)), "finish this attempt"
 	case e.FailedAttempts > 0:
 		b.Blocker = BlockerFailing
 		b.Reason = fmt.Sprintf("%s failed, most recently: %s", formatCountInWords(e.FailedAttempts, "attempt"), formatFailure(e.LastFailureClass, e.LastFailureReason))
@@ -370,9 +370,9 @@ func (n *node) nextAttempt(e *Evacuation, at time.Time) string {
 	case e.NextRetryAt.IsZero():
 		return "try again"
 	case n.isWithin(interval{from: e.NextRetryAt}, at):
-		return "try again: the next attempt was due at " + formatClock(e.NextRetryAt)
+		return "try again: the next attempt was due at " + FormatClock(e.NextRetryAt)
 	}
-	return "try again, not before " + formatClock(e.NextRetryAt)
+	return "try again, not before " + FormatClock(e.NextRetryAt)
 }
 
 // waitText says why a migration waits.

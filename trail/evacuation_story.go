@@ -23,7 +23,7 @@ func (e Evacuation) renderRequest(requests []EvictionRequest, seen Coverage) []s
 	r := e.findRequest(requests)
 	if r == nil {
 		text := fmt.Sprintf("At %s KubeVirt accepted to move it away from %s, asked by %s (%s: %s).",
-			formatClock(e.MarkedAt), e.Node, e.formatRequester(), e.Confidence, e.Evidence)
+			FormatClock(e.MarkedAt), e.Node, e.formatRequester(), e.Confidence, e.Evidence)
 		return []string{text, e.explainUnknownRequester(seen)}
 	}
 	late := ""
@@ -31,7 +31,7 @@ func (e Evacuation) renderRequest(requests []EvictionRequest, seen Coverage) []s
 		late = "; reported later, by an audit log"
 	}
 	return []string{fmt.Sprintf("At %s %s asked to evict it from %s%s; KubeVirt accepted at %s (%s: %s%s).",
-		formatClock(r.RequestedAt), r.formatRequester(), e.Node, r.describeReason(), formatClock(e.MarkedAt), r.Confidence, r.Evidence, late)}
+		FormatClock(r.RequestedAt), r.formatRequester(), e.Node, r.describeReason(), FormatClock(e.MarkedAt), r.Confidence, r.Evidence, late)}
 }
 
 // explainUnknownRequester says why nobody can be named, and what would name them.
@@ -58,9 +58,9 @@ func (e Evacuation) askedAgain(requests []EvictionRequest) []string {
 			text = append(text, fmt.Sprintf("%s asked again%s; that changed nothing.", capitalizeRequester(r.formatRequester()), r.describeRepeats()))
 		case !first && r.Repeats > 0:
 			text = append(text, fmt.Sprintf("%s asked too, %s from %s to %s%s; that changed nothing.",
-				capitalizeRequester(r.formatRequester()), formatCount(r.Repeats+1, "time"), formatClock(r.RequestedAt), formatClock(r.LastRepeatAt), r.describeReason()))
+				capitalizeRequester(r.formatRequester()), formatCount(r.Repeats+1, "time"), FormatClock(r.RequestedAt), FormatClock(r.LastRepeatAt), r.describeReason()))
 		case !first:
-			text = append(text, fmt.Sprintf("%s asked too at %s%s; that changed nothing.", capitalizeRequester(r.formatRequester()), formatClock(r.RequestedAt), r.describeReason()))
+			text = append(text, fmt.Sprintf("%s asked too at %s%s; that changed nothing.", capitalizeRequester(r.formatRequester()), FormatClock(r.RequestedAt), r.describeReason()))
 		}
 	}
 	return text
@@ -81,7 +81,7 @@ func (e Evacuation) renderStory(d Derived, seen Coverage, now time.Time) []strin
 			}
 		}
 	case OutcomeCancelled:
-		text = append(text, fmt.Sprintf("The evacuation was cancelled at %s%s; the guest stayed.", formatClock(e.EndedAt), formatByUser(e.CancelledBy, e.CancelImpersonator)))
+		text = append(text, fmt.Sprintf("The evacuation was cancelled at %s%s; the guest stayed.", FormatClock(e.EndedAt), formatByUser(e.CancelledBy, e.CancelImpersonator)))
 	case OutcomeVMIGone:
 		text = append(text, e.endWithVMI(d.deletionOf(e.VMIUID), mine)...)
 	default:
@@ -92,9 +92,9 @@ func (e Evacuation) renderStory(d Derived, seen Coverage, now time.Time) []strin
 
 // endWithVMI says that the VMI ended before it was moved, and which attempt that ended; deleted is zero where no deletion was seen.
 func (e Evacuation) endWithVMI(deleted time.Time, mine []Migration) []string {
-	text := []string{fmt.Sprintf("The VMI ended at %s, before it was moved.", formatClock(e.EndedAt))}
+	text := []string{fmt.Sprintf("The VMI ended at %s, before it was moved.", FormatClock(e.EndedAt))}
 	if !deleted.IsZero() && !deleted.After(e.EndedAt) {
-		text[0] = fmt.Sprintf("The VMI was deleted at %s, before it was moved; it was gone at %s.", formatClock(deleted), formatClock(e.EndedAt))
+		text[0] = fmt.Sprintf("The VMI was deleted at %s, before it was moved; it was gone at %s.", FormatClock(deleted), FormatClock(e.EndedAt))
 	}
 	for i := range mine {
 		if m := &mine[i]; m.goneWithVMI() {
@@ -127,13 +127,13 @@ func (e Evacuation) otherMigrations(d Derived) []string {
 		case m.goneWithVMI():
 			how = "ended because the VMI was deleted"
 		case m.Outcome == OutcomeFailed || m.Outcome == OutcomeAborted:
-			how = fmt.Sprintf("%s at %s: %s", formatOutcome(m.Outcome), formatClock(m.FinishedAt), m.whyShort())
+			how = fmt.Sprintf("%s at %s: %s", formatOutcome(m.Outcome), FormatClock(m.FinishedAt), m.whyShort())
 		case m.Outcome != "":
-			how = fmt.Sprintf("%s at %s", m.Outcome, formatClock(m.FinishedAt))
+			how = fmt.Sprintf("%s at %s", m.Outcome, FormatClock(m.FinishedAt))
 		case !m.FinishedAt.IsZero():
 			how = "is gone; how it ended was not seen"
 		}
-		text = append(text, fmt.Sprintf("%s, created at %s, %s.", UpperFirst(m.formatOrigin()), formatClock(m.CreatedAt), how))
+		text = append(text, fmt.Sprintf("%s, created at %s, %s.", UpperFirst(m.formatOrigin()), FormatClock(m.CreatedAt), how))
 	}
 	return text
 }
@@ -183,7 +183,7 @@ func causesOf(mine []Migration) string {
 
 // describeFulfilment says when the guest had left, and by which migration: an attempt of the evacuation, or one that was made for another reason.
 func (e Evacuation) describeFulfilment(migrations []Migration) string {
-	when := fmt.Sprintf("at %s, %s after the request", formatClock(e.EndedAt), Age(e.EndedAt.Sub(e.MarkedAt)))
+	when := fmt.Sprintf("at %s, %s after the request", FormatClock(e.EndedAt), Age(e.EndedAt.Sub(e.MarkedAt)))
 	if e.FulfilledBy == "" {
 		return fmt.Sprintf("It moved %s.", when)
 	}
@@ -230,7 +230,7 @@ func (m *Migration) formatOrigin() string {
 func (e Evacuation) stillOpen(mine []Migration, deleted, now time.Time) []string {
 	text := []string{fmt.Sprintf("Still not moved, %s after the request.", Age(now.Sub(e.MarkedAt)))}
 	if !deleted.IsZero() {
-		return append(text, fmt.Sprintf("Its deletion was requested at %s: KubeVirt makes no further attempt.", formatClock(deleted)))
+		return append(text, fmt.Sprintf("Its deletion was requested at %s: KubeVirt makes no further attempt.", FormatClock(deleted)))
 	}
 	if e.Strategy == StrategyExternal {
 		return append(text, "Its strategy is External, so KubeVirt makes no migration: the controller that owns the VM must act.")
@@ -245,9 +245,9 @@ func (e Evacuation) stillOpen(mine []Migration, deleted, now time.Time) []string
 		if phase == "" {
 			phase = "created"
 		}
-		text = append(text, fmt.Sprintf("Attempt %d (%s) is in phase %s since %s%s.", last.Attempt, last.Name, phase, formatClock(last.phaseSince()), last.describeWait()))
+		text = append(text, fmt.Sprintf("Attempt %d (%s) is in phase %s since %s%s.", last.Attempt, last.Name, phase, FormatClock(last.phaseSince()), last.describeWait()))
 	case now.Before(e.NextRetryAt):
-		text = append(text, fmt.Sprintf("KubeVirt will try again, not before %s.", formatClock(e.NextRetryAt)))
+		text = append(text, fmt.Sprintf("KubeVirt will try again, not before %s.", FormatClock(e.NextRetryAt)))
 	case !e.NextRetryAt.IsZero():
 		text = append(text, UpperFirst(e.overdueAttempt(now))+".")
 	default:
@@ -269,7 +269,7 @@ func (m Migration) describeWait() string {
 
 // overdueAttempt says when KubeVirt's wait after a failure was over although it has made no attempt since.
 func (e Evacuation) overdueAttempt(now time.Time) string {
-	return fmt.Sprintf("the next attempt was due at %s, %s ago", formatClock(e.NextRetryAt), formatSpan(now.Sub(e.NextRetryAt)))
+	return fmt.Sprintf("the next attempt was due at %s, %s ago", FormatClock(e.NextRetryAt), formatSpan(now.Sub(e.NextRetryAt)))
 }
 
 // formatRequester names who asked as far as it is known.

@@ -271,7 +271,7 @@ func (m *migration) classifyAbort(l *life) failure {
 	}
 	switch {
 	case m.endedWithVMI(l):
-		return failure{FailureAborted, CauseVMIGone, "the VMI was deleted at " + formatClock(l.deletedAt)}
+		return failure{FailureAborted, CauseVMIGone, "the VMI was deleted at " + FormatClock(l.deletedAt)}
 	case l != nil && !l.endedAt.IsZero() && !l.endedAt.After(m.FinishedAt):
 		return failure{FailureAborted, CauseVMIGone, evidence + "; the VMI had ended"}
 	}

@@ -158,7 +158,7 @@ func (o *Overview) Incidents() []Incident {
 	}
 	for _, h := range o.Held {
 		if i := list.all[ofVM(h.Namespace, h.VMI)]; i != nil && !h.Until.Equal(i.NextRetry) { // else the next attempt says it
-			i.Held = fmt.Sprintf("%s until %s", h.Layer.Label(), formatClock(h.Until))
+			i.Held = fmt.Sprintf("%s until %s", h.Layer.Label(), FormatClock(h.Until))
 		}
 	}
 	for _, m := range slices.Backward(o.Recent) {
@@ -188,7 +188,7 @@ func (o *Overview) explainMoves(list incidentList) {
 		if i == nil || i.Trouble != TroubleMoves || m.Outcome != OutcomeSucceeded {
 			continue
 		}
-		i.addEffect("the last time at %s", formatClock(m.FinishedAt))
+		i.addEffect("the last time at %s", FormatClock(m.FinishedAt))
 		if cause := o.findMover(vm); cause != "" {
 			i.Cause = cause
 		}

@@ -120,5 +120,5 @@ func (e *Evacuation) describeDelay() string {
 	case e.Outcome == OutcomeMigrated:
 		return fmt.Sprintf("It was to leave within %s; it took %s.", formatBriefDuration(time.Duration(e.Objective)), formatSpan(e.EndedAt.Sub(e.MarkedAt)))
 	}
-	return fmt.Sprintf("It was to leave within %s, by %s.", formatBriefDuration(time.Duration(e.Objective)), formatClock(e.computeDeadline()))
+	return fmt.Sprintf("It was to leave within %s, by %s.", formatBriefDuration(time.Duration(e.Objective)), FormatClock(e.computeDeadline()))
 }

@@ -145,15 +145,15 @@ func (c *Cluster) findOpenOutage(node string) *Outage {
 
 // describeState says that the node is not ready, since when and why, after its name: "is not ready since 10:02 (3m ago): its kubelet does not answer".
 func (o *Outage) describeState(now time.Time) string {
-	return fmt.Sprintf("is not ready since %s (%s ago): %s", formatClock(o.BeganAt), formatSpan(now.Sub(o.BeganAt)), o.describeCause())
+	return fmt.Sprintf("is not ready since %s (%s ago): %s", FormatClock(o.BeganAt), formatSpan(now.Sub(o.BeganAt)), o.describeCause())
 }
 
 // describePeriod says the same without a moment from which it is looked at: rows are shown for long.
 func (o *Outage) describePeriod() string {
 	if o.EndedAt.IsZero() {
-		return fmt.Sprintf("%s is not ready since %s: %s", o.Node, formatClock(o.BeganAt), o.describeCause())
+		return fmt.Sprintf("%s is not ready since %s: %s", o.Node, FormatClock(o.BeganAt), o.describeCause())
 	}
-	return fmt.Sprintf("%s was not ready from %s to %s", o.Node, formatClock(o.BeganAt), formatClock(o.EndedAt))
+	return fmt.Sprintf("%s was not ready from %s to %s", o.Node, FormatClock(o.BeganAt), FormatClock(o.EndedAt))
 }
 
 // blocksMigration reports whether nothing leaves the node: its kubelet is silent, and so is its virt-handler.

@@ -200,9 +200,9 @@ func (p *prospect) forecastUnattempted() prognosis {
 	if !p.now.hasReached(due.Add(unattemptedAfter)) || p.env.blindBetween(due, time.Time{}) {
 		return prognosis{}
 	}
-	lead := "KubeVirt has marked it and made no migration since " + formatClock(due)
+	lead := "KubeVirt has marked it and made no migration since " + FormatClock(due)
 	if len(p.attempts) > 0 {
-		lead = "KubeVirt has made no migration since " + formatClock(due)
+		lead = "KubeVirt has made no migration since " + FormatClock(due)
 	}
 	settings := p.env.kubevirtSettingsAt(p.now.now)
 	pod, terminating := p.findOtherPod()

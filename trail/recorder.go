@@ -109,11 +109,11 @@ func checkSilence(alive, now time.Time) []finding {
 		return nil
 	case silent < SilenceRed:
 		return []finding{{state: RecorderDegraded, since: alive, why: []string{
-			"No sign of life since " + formatClock(alive) + ": the recorder has stopped, or cannot write to the database.",
+			"No sign of life since " + FormatClock(alive) + ": the recorder has stopped, or cannot write to the database.",
 		}}}
 	}
 	return []finding{{state: RecorderNotRecording, since: alive, why: []string{
-		"No sign of life since " + formatClock(alive) + ": the recorder has stopped, or cannot write to the database. What happened since is not known.",
+		"No sign of life since " + FormatClock(alive) + ": the recorder has stopped, or cannot write to the database. What happened since is not known.",
 	}}}
 }
 
@@ -123,7 +123,7 @@ func checkReports(alive, now time.Time) []finding {
 		return nil
 	}
 	return []finding{{state: RecorderDegraded, since: alive, why: []string{
-		"No report of the recorder since " + formatClock(alive) + ": it has stopped, or cannot write to the database.",
+		"No report of the recorder since " + FormatClock(alive) + ": it has stopped, or cannot write to the database.",
 	}}}
 }
 
@@ -149,7 +149,7 @@ func checkReplicas(fresh []ReplicaReport, best ReplicaReport) []finding {
 	for _, r := range fresh {
 		if r.State.isWorseThan(best.State) {
 			found = append(found, finding{state: RecorderDegraded, since: r.Since, why: []string{
-				fmt.Sprintf("Replica %s: %s since %s. %s", r.Replica, r.State.Label(), formatClock(r.Since), firstOf(r.Why)),
+				fmt.Sprintf("Replica %s: %s since %s. %s", r.Replica, r.State.Label(), FormatClock(r.Since), firstOf(r.Why)),
 			}})
 		}
 	}
@@ -203,7 +203,7 @@ func checkDerivation(fresh []ReplicaReport, best RecorderState, now time.Time) [
 		problem = "no replica holds the lease"
 	}
 	return []finding{{state: RecorderNoLeader, since: since, why: []string{
-		fmt.Sprintf("No replica has derived since %s: %s.", formatClock(since), strings.TrimSuffix(problem, ".")),
+		fmt.Sprintf("No replica has derived since %s: %s.", FormatClock(since), strings.TrimSuffix(problem, ".")),
 		stored + "Evacuations, loops and drains stand still until a replica leads.",
 	}}}
 }
@@ -219,7 +219,7 @@ func checkLeader(r ReplicaReport, stored string, now time.Time) []finding {
 		problem = r.Leader.Failure
 	}
 	return []finding{{state: RecorderBehind, since: since, why: []string{
-		fmt.Sprintf("Not everything has been derived since %s: %s.", formatClock(since), strings.TrimSuffix(problem, ".")),
+		fmt.Sprintf("Not everything has been derived since %s: %s.", FormatClock(since), strings.TrimSuffix(problem, ".")),
 		stored + "Evacuations, loops and drains may be older than that.",
 	}}}
 }

@@ -88,9 +88,9 @@ func DescribeGaps(gaps []Gap) string {
 	for _, g := range gaps {
 		until := "until now"
 		if !g.ClosedAt.IsZero() {
-			until = "to " + formatClock(g.ClosedAt)
+			until = "to " + FormatClock(g.ClosedAt)
 		}
-		period := fmt.Sprintf("from %s %s (%s)", formatClock(g.OpenedAt), until, g.Label())
+		period := fmt.Sprintf("from %s %s (%s)", FormatClock(g.OpenedAt), until, g.Label())
 		if sources[period] == nil {
 			periods = append(periods, period)
 		}

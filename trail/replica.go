@@ -157,7 +157,7 @@ func (s ReplicaSigns) checkWatches(now time.Time) (finding, bool) {
 	for i, w := range unseen {
 		names[i] = w.Source
 	}
-	f.why = []string{fmt.Sprintf("Cannot watch %d of %s since %s (%s): %s.", len(unseen), formatCount(len(s.Watches), "resource"), formatClock(since), cause, strings.Join(names, ", "))}
+	f.why = []string{fmt.Sprintf("Cannot watch %d of %s since %s (%s): %s.", len(unseen), formatCount(len(s.Watches), "resource"), FormatClock(since), cause, strings.Join(names, ", "))}
 	for _, w := range unseen {
 		if w.Problem != "" {
 			f.details = append(f.details, w.Problem)
@@ -198,7 +198,7 @@ func (s ReplicaSigns) checkWrites(now time.Time) (finding, bool) {
 		f.state, f.unready = RecorderNotRecording, true
 		waiting = "What is seen is kept in memory alone, as the spool is not working: a restart loses it."
 	}
-	f.why = []string{fmt.Sprintf("The database has taken no writes since %s: %s.", formatClock(s.Writes.FailingSince), s.Writes.Cause), waiting}
+	f.why = []string{fmt.Sprintf("The database has taken no writes since %s: %s.", FormatClock(s.Writes.FailingSince), s.Writes.Cause), waiting}
 	if s.Writes.Problem != "" {
 		f.details = []string{s.Writes.Problem}
 	}

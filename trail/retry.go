@@ -248,7 +248,7 @@ func (n *node) findUnansweredLoops(e *Evacuation) []Loop {
 	l.setEvidence([]Exhibit{{new(e.ID), e.MarkedAt, e.formatVM(), "marked to leave " + e.Node + "; its strategy is External"}})
 	l.Summary = fmt.Sprintf(l.selectTense(
 		"Nobody moves %s: it is to leave %s since %s, and its eviction strategy External leaves that to its owner.",
-		"Nobody moved %s: it was to leave %s since %s, and its eviction strategy External left that to its owner."), e.formatVM(), e.Node, formatClock(e.MarkedAt))
+		"Nobody moved %s: it was to leave %s since %s, and its eviction strategy External left that to its owner."), e.formatVM(), e.Node, FormatClock(e.MarkedAt))
 	l.Advice = l.selectTense(adviceExternal(e, n.env.kubevirtSettingsAt(begin)), adviceOver(l))
 	return []Loop{l}
 }
@@ -337,7 +337,7 @@ func dualSummary(l Loop, e *Evacuation, failed, again int, others, shut []string
 
 func endlessSummary(l Loop, e *Evacuation, failed int, last *Migration) string {
 	return fmt.Sprintf("KubeVirt failed %s to move %s away from %s since %s (last failure: %s) and %s.",
-		formatRepetition(failed), e.formatVM(), e.Node, formatClock(e.MarkedAt), last.whyShort(), l.selectTense("tries on without end", "kept trying"))
+		formatRepetition(failed), e.formatVM(), e.Node, FormatClock(e.MarkedAt), last.whyShort(), l.selectTense("tries on without end", "kept trying"))
 }
 
 func formatRepetition(n int) string {

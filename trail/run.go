@@ -49,20 +49,20 @@ func (r AttemptRun) String() string {
 	if r.Last.Outcome == OutcomeAborted {
 		why = "aborted (" + why + ")"
 	}
-	return fmt.Sprintf("%s: %d × %s, first %s, last %s", name, r.Count, why, formatClock(r.First.CreatedAt), formatClock(r.Last.CreatedAt))
+	return fmt.Sprintf("%s: %d × %s, first %s, last %s", name, r.Count, why, FormatClock(r.First.CreatedAt), FormatClock(r.Last.CreatedAt))
 }
 
 // summarizeOutcome says what came of a migration, when, and why where it moved nothing.
 func (m *Migration) summarizeOutcome() string {
 	switch {
 	case m.Outcome == "":
-		return "under way since " + formatClock(m.CreatedAt)
+		return "under way since " + FormatClock(m.CreatedAt)
 	case m.Outcome == OutcomeSucceeded:
-		return "moved " + m.SourceNode + " → " + m.TargetNode + " at " + formatClock(m.FinishedAt)
+		return "moved " + m.SourceNode + " → " + m.TargetNode + " at " + FormatClock(m.FinishedAt)
 	case m.FinishedAt.IsZero():
 		return m.Outcome.Label().Short + ": " + m.whyShort()
 	}
-	return fmt.Sprintf("%s %s after %s: %s", m.Outcome.Label().Short, formatClock(m.FinishedAt), formatSpan(m.FinishedAt.Sub(m.CreatedAt)), m.whyShort())
+	return fmt.Sprintf("%s %s after %s: %s", m.Outcome.Label().Short, FormatClock(m.FinishedAt), formatSpan(m.FinishedAt.Sub(m.CreatedAt)), m.whyShort())
 }
 
 // AttemptLine is a run of attempts in an answer, as it goes into JSON.

@@ -194,7 +194,7 @@ func latestRefusal(d Derived) episode {
 
 // renderRefusal returns a request that was refused.
 func (r EvictionRequest) renderRefusal(time.Time) []string {
-	times := fmt.Sprintf("At %s %s asked to evict it from %s%s", formatClock(r.RequestedAt), r.formatRequester(), r.Node, r.describeReason())
+	times := fmt.Sprintf("At %s %s asked to evict it from %s%s", FormatClock(r.RequestedAt), r.formatRequester(), r.Node, r.describeReason())
 	if r.Repeats > 0 {
 		times += ", and again" + r.describeRepeats()
 	}
@@ -214,10 +214,10 @@ func (s shutdown) renderStory(d Derived, now time.Time) []string {
 			break
 		}
 	}
-	text := []string{fmt.Sprintf("At %s: %s", formatClock(s.ToAt), ended), s.describeAftermath()}
+	text := []string{fmt.Sprintf("At %s: %s", FormatClock(s.ToAt), ended), s.describeAftermath()}
 	for _, r := range d.Requests {
 		if r.Effect == EffectShutdown && r.VMIUID == s.VMIUID && r.RepeatOf == nil {
-			text = append(text, fmt.Sprintf("At %s %s asked to evict it from %s%s (%s: %s).", formatClock(r.RequestedAt), r.formatRequester(), r.Node, r.describeReason(), r.Confidence, r.Evidence))
+			text = append(text, fmt.Sprintf("At %s %s asked to evict it from %s%s (%s: %s).", FormatClock(r.RequestedAt), r.formatRequester(), r.Node, r.describeReason(), r.Confidence, r.Evidence))
 		}
 	}
 	m := d.lostBy(s)
@@ -253,7 +253,7 @@ func (c *Cluster) takenInstead(namespace, vmi string, since time.Time) []string 
 					about = l.Namespace + "/" + l.VMI
 				}
 				text = append(text, fmt.Sprintf("The descheduler took it from %s while KubeVirt kept failing to move %s: part of %s since %s.",
-					l.Node, about, l.formatWithArticle(), formatClock(l.OpenedAt)))
+					l.Node, about, l.formatWithArticle(), FormatClock(l.OpenedAt)))
 				break
 			}
 		}
@@ -288,7 +288,7 @@ func cooldownNow(d Derived, now time.Time) string {
 	if held == nil {
 		return ""
 	}
-	return fmt.Sprintf("The descheduler leaves it alone until %s: its cooldown is %s%s.", formatClock(held.Until), formatSpan(time.Duration(held.Effective)), held.describeCause())
+	return fmt.Sprintf("The descheduler leaves it alone until %s: its cooldown is %s%s.", FormatClock(held.Until), formatSpan(time.Duration(held.Effective)), held.describeCause())
 }
 
 // describeLoops returns the loops that the VM is part of and that were open since a time, and what to do about the first that is
@@ -300,12 +300,12 @@ func (c *Cluster) describeLoops(namespace, vmi string, since time.Time) (text []
 		case !l.Open() && (l.ClosedAt.Before(since) || l.ClosedBy == LoopBecameDualRetry):
 			continue
 		case l.Open():
-			text = append(text, fmt.Sprintf("%s, open since %s: %s", UpperFirst(l.Name()), formatClock(l.OpenedAt), l.Summary))
+			text = append(text, fmt.Sprintf("%s, open since %s: %s", UpperFirst(l.Name()), FormatClock(l.OpenedAt), l.Summary))
 			if advice == "" {
 				advice = l.Advice
 			}
 		default:
-			text = append(text, fmt.Sprintf("%s, from %s to %s: %s", UpperFirst(l.Name()), formatClock(l.OpenedAt), formatClock(l.ClosedAt), l.Summary))
+			text = append(text, fmt.Sprintf("%s, from %s to %s: %s", UpperFirst(l.Name()), FormatClock(l.OpenedAt), FormatClock(l.ClosedAt), l.Summary))
 		}
 	}
 	return text, advice
@@ -313,15 +313,15 @@ func (c *Cluster) describeLoops(namespace, vmi string, since time.Time) (text []
 
 // renderStory returns a migration that belongs to no evacuation.
 func (m Migration) renderStory(now time.Time) []string {
-	text := []string{fmt.Sprintf("At %s migration %s was created%s (%s).", formatClock(m.CreatedAt), m.Name, m.formatCreator(), m.formatTrigger()), policiesOf([]Migration{m})}
+	text := []string{fmt.Sprintf("At %s migration %s was created%s (%s).", FormatClock(m.CreatedAt), m.Name, m.formatCreator(), m.formatTrigger()), policiesOf([]Migration{m})}
 	switch m.Outcome {
 	case OutcomeSucceeded:
-		return append(text, fmt.Sprintf("It succeeded at %s%s.", formatClock(m.FinishedAt), formatRoute(&m)))
+		return append(text, fmt.Sprintf("It succeeded at %s%s.", FormatClock(m.FinishedAt), formatRoute(&m)))
 	case OutcomeFailed, OutcomeAborted:
 		if m.goneWithVMI() {
-			return append(text, fmt.Sprintf("It ended at %s because the VMI was deleted.", formatClock(m.FinishedAt)))
+			return append(text, fmt.Sprintf("It ended at %s because the VMI was deleted.", FormatClock(m.FinishedAt)))
 		}
-		return append(text, fmt.Sprintf("It %s at %s%s%s: %s.", formatOutcome(m.Outcome), formatClock(m.FinishedAt), formatByUser(m.AbortedBy, m.AbortImpersonator), formatRoute(&m), m.whyFailed()))
+		return append(text, fmt.Sprintf("It %s at %s%s%s: %s.", formatOutcome(m.Outcome), FormatClock(m.FinishedAt), formatByUser(m.AbortedBy, m.AbortImpersonator), formatRoute(&m), m.whyFailed()))
 	case OutcomeMigrated, OutcomeCancelled, OutcomeVMIGone:
 	}
 	if !m.FinishedAt.IsZero() {
@@ -336,7 +336,7 @@ func whereNow(placements []Placement, now time.Time) string {
 	}
 	p := placements[len(placements)-1]
 	if !p.ToAt.IsZero() {
-		return fmt.Sprintf("The guest last ran on %s, until %s.", p.Node, formatClock(p.ToAt))
+		return fmt.Sprintf("The guest last ran on %s, until %s.", p.Node, FormatClock(p.ToAt))
 	}
 	return fmt.Sprintf("The guest runs on %s, for %s now.", p.Node, formatSpan(now.Sub(p.FromAt)))
 }

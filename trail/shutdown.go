@@ -101,9 +101,9 @@ func (d Derived) describeRecentShutdown(now time.Time) string {
 	case !found || now.Sub(s.ToAt) > lostLately:
 		return ""
 	case s.backAt.IsZero():
-		return addFullStop(fmt.Sprintf("Its guest ended at %s, and its memory is lost: %s", formatClock(s.ToAt), s.newEnding().describeAction("its pod")))
+		return addFullStop(fmt.Sprintf("Its guest ended at %s, and its memory is lost: %s", FormatClock(s.ToAt), s.newEnding().describeAction("its pod")))
 	}
-	text := addFullStop(fmt.Sprintf("It was restarted at %s without its memory: at %s %s", formatClock(s.backAt), formatClock(s.ToAt), s.newEnding().describeAction("its pod")))
+	text := addFullStop(fmt.Sprintf("It was restarted at %s without its memory: at %s %s", FormatClock(s.backAt), FormatClock(s.ToAt), s.newEnding().describeAction("its pod")))
 	if s.mayRunOn() && s.backOn != s.Node {
 		text += " " + warnOfTwo(s.Node)
 	}
@@ -128,5 +128,5 @@ func (s shutdown) describeAftermath() string {
 	if s.backAt.IsZero() {
 		return "Its memory is lost, and it was not started again so far."
 	}
-	return fmt.Sprintf("Its memory is lost; it was started again on %s at %s, after %s.", s.backOn, formatClock(s.backAt), formatSpan(s.backAt.Sub(s.ToAt)))
+	return fmt.Sprintf("Its memory is lost; it was started again on %s at %s, after %s.", s.backOn, FormatClock(s.backAt), formatSpan(s.backAt.Sub(s.ToAt)))
 }

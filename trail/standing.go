@@ -98,7 +98,7 @@ func (s *standing) obstructedSince() time.Time {
 func (s *standing) findGroundingObstacles(p *Placement) []Obstacle {
 	deleted := ""
 	if !p.TerminatingSince.IsZero() {
-		deleted = fmt.Sprintf("its pod is terminating since %s (%s ago)", formatClock(p.TerminatingSince), formatSpan(s.Now.Sub(p.TerminatingSince)))
+		deleted = fmt.Sprintf("its pod is terminating since %s (%s ago)", FormatClock(p.TerminatingSince), formatSpan(s.Now.Sub(p.TerminatingSince)))
 	}
 	if o := s.findOpenOutage(p.Node); o != nil {
 		lead, needs := "it cannot move: ", "a live migration needs the virt-handler of its node"
@@ -131,9 +131,9 @@ func (s *standing) newMovingObstacle(m *Migration) Obstacle {
 		return s.describeStall(m)
 	case s.findGroundingOutage() != nil:
 		return s.newObstacle(ObstacleMigrating, fmt.Sprintf("%s is in phase %s since %s, and does not get on before its node is ready",
-			m.formatLabel(), m.Phase, formatClock(m.phaseSince())))
+			m.formatLabel(), m.Phase, FormatClock(m.phaseSince())))
 	default:
-		return s.newObstacle(ObstacleMigrating, fmt.Sprintf("it is moving: %s is in phase %s since %s", m.formatLabel(), m.Phase, formatClock(m.phaseSince())))
+		return s.newObstacle(ObstacleMigrating, fmt.Sprintf("it is moving: %s is in phase %s since %s", m.formatLabel(), m.Phase, FormatClock(m.phaseSince())))
 	}
 }
 
@@ -141,7 +141,7 @@ func (s *standing) newMovingObstacle(m *Migration) Obstacle {
 func (s *standing) describeStall(m *Migration) Obstacle {
 	perCluster, perNode := s.env.kubevirtSettingsAt(s.Now).parallelLimits()
 	text := fmt.Sprintf("%s is stalled in phase %s since %s: its target pod is there, and %s; it holds %s for migrations in the cluster and %s for those from %s",
-		m.formatLabel(), m.Phase, formatClock(m.phaseSince()), m.WaitDetail, placeOf(perCluster), placeOf(perNode), m.SourceNode)
+		m.formatLabel(), m.Phase, FormatClock(m.phaseSince()), m.WaitDetail, placeOf(perCluster), placeOf(perNode), m.SourceNode)
 	if e := openEvacuation(s.d); e != nil && e.HoldsSlot() && s.env.deschedulerKnown() {
 		text += ", and a slot of the descheduler"
 	}
@@ -184,7 +184,7 @@ func (s *standing) waitingOne() *Migration {
 
 // findMarkedObstacles returns what is in the way of a VM that KubeVirt is to move.
 func (s *standing) findMarkedObstacles(e *Evacuation, p *Placement) []Obstacle {
-	asked := fmt.Sprintf("its eviction from %s was requested %s ago (%s) by %s", e.Node, Age(s.Now.Sub(e.MarkedAt)), formatClock(e.MarkedAt), e.formatRequester())
+	asked := fmt.Sprintf("its eviction from %s was requested %s ago (%s) by %s", e.Node, Age(s.Now.Sub(e.MarkedAt)), FormatClock(e.MarkedAt), e.formatRequester())
 	if e.Strategy == StrategyExternal {
 		return []Obstacle{s.newObstacle(ObstacleExternal, asked+", but its eviction strategy is External: KubeVirt makes no migration, the controller that owns the VM must act")}
 	}
@@ -200,7 +200,7 @@ func (s *standing) findMarkedObstacles(e *Evacuation, p *Placement) []Obstacle {
 	m, stranded := s.waitingOne(), s.strandedAttempt(&s.d, e)
 	switch {
 	case s.Now.Before(e.NextRetryAt):
-		text := fmt.Sprintf("KubeVirt waits after the failure: its next attempt comes not before %s, in %s", formatClock(e.NextRetryAt), formatSpan(e.NextRetryAt.Sub(s.Now)))
+		text := fmt.Sprintf("KubeVirt waits after the failure: its next attempt comes not before %s, in %s", FormatClock(e.NextRetryAt), formatSpan(e.NextRetryAt.Sub(s.Now)))
 		if held := heldAt(s.d.Decisions, LayerBackoff, s.Now); held != nil && held.Capped {
 			text += fmt.Sprintf("; it waits %s each time now, and will go on so without end", formatSpan(time.Duration(held.Effective)))
 		}
@@ -214,7 +214,7 @@ func (s *standing) findMarkedObstacles(e *Evacuation, p *Placement) []Obstacle {
 	case m == nil && !e.NextRetryAt.IsZero():
 		out = append(out, s.newObstacle(ObstacleWaiting, leadWithRequester(out, asked)+e.overdueAttempt(s.Now)))
 	case m != nil:
-		o := s.newObstacle(ObstacleWaiting, fmt.Sprintf("%s%s waits since %s: %s", leadWithRequester(out, asked), m.formatLabel(), formatClock(m.CreatedAt), waitText(m)))
+		o := s.newObstacle(ObstacleWaiting, fmt.Sprintf("%s%s waits since %s: %s", leadWithRequester(out, asked), m.formatLabel(), FormatClock(m.CreatedAt), waitText(m)))
 		o.Reason = string(m.WaitReason)
 		out = append(out, o)
 	case len(out) == 0:
@@ -245,14 +245,14 @@ func (s *standing) findUnmarkedObstacles(p *Placement) []Obstacle {
 		out = append(out, o)
 	}
 	if m := s.waitingOne(); m != nil {
-		add(ObstacleWaiting, string(m.WaitReason), time.Time{}, "%s%s waits since %s: %s", m.formatLabel(), m.byWhom(), formatClock(m.CreatedAt), waitText(m))
+		add(ObstacleWaiting, string(m.WaitReason), time.Time{}, "%s%s waits since %s: %s", m.formatLabel(), m.byWhom(), FormatClock(m.CreatedAt), waitText(m))
 	}
 	if p.NotMigratable != "" {
 		add(ObstacleNotMigratable, "", time.Time{}, "it cannot be live-migrated: %s%s", p.NotMigratable, s.describeRefusal(p))
 	}
 	if m := s.givenUp(); m != nil {
 		add(ObstacleGivenUp, string(m.FailureClass), time.Time{}, "%s%s %s at %s (%s), and nobody tries again: it was made by %s, KubeVirt repeats only its own",
-			m.formatLabel(), m.byWhom(), formatOutcome(m.Outcome), formatClock(m.FinishedAt), m.whyFailed(), m.formatMakerKind())
+			m.formatLabel(), m.byWhom(), formatOutcome(m.Outcome), FormatClock(m.FinishedAt), m.whyFailed(), m.formatMakerKind())
 	}
 	if p.Strategy == StrategyExternal {
 		add(ObstacleExternal, "", time.Time{}, "no eviction is pending; its eviction strategy External leaves it to its owner to move it, KubeVirt does not")
@@ -262,7 +262,7 @@ func (s *standing) findUnmarkedObstacles(p *Placement) []Obstacle {
 	}
 	if held := heldAt(s.d.Decisions, LayerCooldown, s.Now); held != nil {
 		add(ObstacleCooldown, string(LayerCooldown), held.Until, "the descheduler leaves it alone until %s (%s more): its cooldown is %s%s",
-			formatClock(held.Until), formatSpan(held.Until.Sub(s.Now)), formatSpan(time.Duration(held.Effective)), held.describeCause())
+			FormatClock(held.Until), formatSpan(held.Until.Sub(s.Now)), formatSpan(time.Duration(held.Effective)), held.describeCause())
 	}
 	if p.OptedOut {
 		add(ObstacleOptedOut, "", time.Time{}, "its pod asks the descheduler to leave it alone (prefer-no-eviction)")
@@ -291,7 +291,7 @@ func (s *standing) describeRefusal(p *Placement) string {
 	if head == nil {
 		return ""
 	}
-	text := fmt.Sprintf("; at %s %s asked to evict it", formatClock(head.RequestedAt), head.formatRequester())
+	text := fmt.Sprintf("; at %s %s asked to evict it", FormatClock(head.RequestedAt), head.formatRequester())
 	if head.Repeats > 0 {
 		text += ", and again" + head.describeRepeats()
 	}
@@ -420,7 +420,7 @@ func (s *standing) describeDrains() []string {
 		for _, d := range s.Node(s.currentNode()).Drains {
 			if d.ID == b.DrainID && d.Outcome == "" {
 				blocker := strings.ReplaceAll(string(b.Blocker), "_", " ")
-				text = append(text, fmt.Sprintf("The drain of %s has waited for it since %s (%s). KubeVirt's next step: %s.", d.Node, formatClock(b.WaitingSince), blocker, b.Next))
+				text = append(text, fmt.Sprintf("The drain of %s has waited for it since %s (%s). KubeVirt's next step: %s.", d.Node, FormatClock(b.WaitingSince), blocker, b.Next))
 			}
 		}
 	}

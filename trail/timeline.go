@@ -293,7 +293,7 @@ func (s *speaker) renderMigration(f Fact) string {
 		}
 		return fmt.Sprintf("%s reports %s.", UpperFirst(m.formatLabel()), strings.TrimSpace(d.Type+" "+d.Message))
 	case f.Kind == KindMigrationGone && f.Late && m.Phase != PhaseFailed && m.AbortedBy != "":
-		return fmt.Sprintf("%s deleted %s before it was over, at %s.", m.whoAborted(), m.formatLabel(), formatClock(m.FinishedAt))
+		return fmt.Sprintf("%s deleted %s before it was over, at %s.", m.whoAborted(), m.formatLabel(), FormatClock(m.FinishedAt))
 	case f.Kind == KindMigrationGone && m.FailureReason == CauseEndNotSeen:
 		return fmt.Sprintf("%s is gone; how it ended was not seen.", UpperFirst(m.formatLabel()))
 	case f.Value == PhaseRunning:

@@ -38,7 +38,7 @@ func Benefits() []Benefit { return benefitLabels.values() }
 // The bounds of what counts as a relief.
 const (
 	leastRelief = 0.2              // of what a node was over its threshold, that must be gone for a move to have helped where it still is
-	saysAfter  = 30 * time.Second // a sample of so soon after a move is of a time before it
+	saysAfter   = 30 * time.Second // a sample of so soon after a move is of a time before it
 )
 
 // canRelieveLoad reports whether a migration may have been made because its source was overloaded. A drain, an update of KubeVirt, or a user who moves one VM has
@@ -67,7 +67,7 @@ func (s sample) String() string { return s.Node + " " + s.describeReading() }
 
 // describeReading returns the numbers of a node that was named before.
 func (s sample) describeReading() string {
-	return fmt.Sprintf("was at %s at %s, %s its threshold of %s", formatPercent(*s.Value), formatClock(s.At), s.formatSide(), formatPercent(*s.Threshold))
+	return fmt.Sprintf("was at %s at %s, %s its threshold of %s", formatPercent(*s.Value), FormatClock(s.At), s.formatSide(), formatPercent(*s.Threshold))
 }
 
 // formatSide says on which side of its threshold the node was.
@@ -89,7 +89,7 @@ func (s sample) renderCitation() string {
 		return s.String()
 	}
 	return fmt.Sprintf("the descheduler saw %s at %s, %s its threshold of %s (its own metrics, read afterwards, at %s)",
-		s.Node, formatPercent(*s.Value), s.formatSide(), formatPercent(*s.Threshold), formatClock(s.At))
+		s.Node, formatPercent(*s.Value), s.formatSide(), formatPercent(*s.Threshold), FormatClock(s.At))
 }
 
 // formatPercent writes a ratio.
@@ -178,7 +178,7 @@ func (m *migration) evaluateNeed() *sample {
 	default:
 		m.Need, m.NeedBecause, m.LastOverAt = NotNeeded, start.renderCitation(), lastOverAt
 		if !lastOverAt.IsZero() {
-			m.NeedBecause += fmt.Sprintf("; it was last over it at %s", formatClock(lastOverAt))
+			m.NeedBecause += fmt.Sprintf("; it was last over it at %s", FormatClock(lastOverAt))
 		}
 	}
 	return start

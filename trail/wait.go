@@ -215,7 +215,7 @@ func (w *waiting) wakeAt(now *moment) {
 
 func (w *waiting) reasonAt(t time.Time) (WaitReason, string) {
 	if at := w.m.deletedAt; !at.IsZero() && !t.Before(at) {
-		return WaitDeleting, "deleted at " + formatClock(at) + ", its finalizer stays"
+		return WaitDeleting, "deleted at " + FormatClock(at) + ", its finalizer stays"
 	}
 	for _, c := range waitConditions {
 		if text, on := w.m.conditionAt(c.condition, t); on {
@@ -223,7 +223,7 @@ func (w *waiting) reasonAt(t time.Time) (WaitReason, string) {
 		}
 	}
 	if until := w.backoffUntil(); t.Before(until) {
-		return WaitBackoff, "not before " + formatClock(until)
+		return WaitBackoff, "not before " + FormatClock(until)
 	}
 	if pod := w.findLeftoverPod(t); pod != "" {
 		return WaitLeftoverPods, "pod " + pod

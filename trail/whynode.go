@@ -24,10 +24,10 @@ func (c *Cluster) WhyNode(name string) Answer {
 	for _, l := range d.Loops {
 		switch {
 		case l.Open():
-			text = append(text, fmt.Sprintf("%s, open since %s: %s", UpperFirst(l.Name()), formatClock(l.OpenedAt), l.Summary))
+			text = append(text, fmt.Sprintf("%s, open since %s: %s", UpperFirst(l.Name()), FormatClock(l.OpenedAt), l.Summary))
 			a.Advice = cmp.Or(a.Advice, l.Advice)
 		case !l.ClosedAt.Before(from) && l.ClosedBy != LoopBecameDualRetry:
-			text = append(text, fmt.Sprintf("%s, from %s to %s: %s", UpperFirst(l.Name()), formatClock(l.OpenedAt), formatClock(l.ClosedAt), l.Summary))
+			text = append(text, fmt.Sprintf("%s, from %s to %s: %s", UpperFirst(l.Name()), FormatClock(l.OpenedAt), FormatClock(l.ClosedAt), l.Summary))
 		}
 	}
 	a.Paragraph = name + ": " + strings.Join(nonEmpty(text), " ")
@@ -41,7 +41,7 @@ func (c *Cluster) WhyNode(name string) Answer {
 
 // renderStory returns a drain: who began it, and how far it is or how it ended.
 func (d Drain) renderStory(now time.Time) []string {
-	began := fmt.Sprintf("At %s %s %s", formatClock(d.StartedAt), d.formatRequester(), d.describeStart())
+	began := fmt.Sprintf("At %s %s %s", FormatClock(d.StartedAt), d.formatRequester(), d.describeStart())
 	if d.Outcome == "" {
 		lasts := formatSpan(now.Sub(d.StartedAt))
 		return []string{began, fmt.Sprintf("It goes on: %d of %s %s left after %s.", d.VMIsLeft, formatCount(d.VMIsTotal, "VM"), isOrAre(d.VMIsLeft), lasts)}
@@ -75,5 +75,5 @@ func (c *Cluster) evacuatedFrom(node string, from time.Time) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, of.text))
 		}
 	}
-	return fmt.Sprintf("Since %s KubeVirt marked %s to leave it: %s.", formatClock(from), formatCount(all, "VM"), strings.Join(parts, ", "))
+	return fmt.Sprintf("Since %s KubeVirt marked %s to leave it: %s.", FormatClock(from), formatCount(all, "VM"), strings.Join(parts, ", "))
 }

@@ -125,7 +125,7 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	}
 	for _, l := range c.Node(name).Loops {
 		if l.Open() {
-			text = append(text, fmt.Sprintf("%s, open since %s: %s", UpperFirst(l.Name()), formatClock(l.OpenedAt), l.Summary))
+			text = append(text, fmt.Sprintf("%s, open since %s: %s", UpperFirst(l.Name()), FormatClock(l.OpenedAt), l.Summary))
 			a.Advice = cmp.Or(a.Advice, l.Advice)
 		}
 	}
@@ -187,5 +187,5 @@ func formatOnNode(node string) string {
 // Standing says how far a drain is, as a sentence without its stop.
 func (d Drain) Standing(now time.Time) string {
 	return fmt.Sprintf("being drained by %s for %s (since %s), %d of %s still on it", formatRequester(d.Requester, d.Impersonator, d.RequesterClass),
-		Age(now.Sub(d.StartedAt)), formatClock(d.StartedAt), d.VMIsLeft, formatCount(d.VMIsTotal, "VM"))
+		Age(now.Sub(d.StartedAt)), FormatClock(d.StartedAt), d.VMIsLeft, formatCount(d.VMIsTotal, "VM"))
 }

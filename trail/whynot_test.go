@@ -21,13 +21,13 @@ func TestWhyNot(t *testing.T) {
 	const at = 10 * time.Minute
 	notMigratable := []tracker.Condition{{Type: trail.ConditionLiveMigratable, Status: "False", Reason: "DisksNotLiveMigratable", Message: "disk x is not shared"}}
 	for _, c := range []struct {
-		name   string
-		arrange   func(*history)
-		want   []trail.ObstacleKind
-		text   string // in the paragraph
-		until  string // of the last obstacle
-		reason string // of the last obstacle
-		advice string // in the advice; empty: there is none
+		name    string
+		arrange func(*history)
+		want    []trail.ObstacleKind
+		text    string // in the paragraph
+		until   string // of the last obstacle
+		reason  string // of the last obstacle
+		advice  string // in the advice; empty: there is none
 	}{
 		{"it was never seen", func(*history) {}, []trail.ObstacleKind{trail.ObstacleGone}, "", "-", "", ""},
 		{"it ended", func(h *history) {

@@ -60,9 +60,9 @@ func (r *EvictionRequest) repeatSentence(head *request) string {
 // describeRepeats says how often a request was repeated, and until when.
 func (r *EvictionRequest) describeRepeats() string {
 	if r.Repeats == 1 {
-		return " at " + formatClock(r.LastRepeatAt)
+		return " at " + FormatClock(r.LastRepeatAt)
 	}
-	return fmt.Sprintf(", %d times until %s", r.Repeats, formatClock(r.LastRepeatAt))
+	return fmt.Sprintf(", %d times until %s", r.Repeats, FormatClock(r.LastRepeatAt))
 }
 
 // describeOutcome says what became of the request.
@@ -135,8 +135,8 @@ func UpperFirst(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// formatClock writes a time as people say it in an incident: to the second, UTC.
-func formatClock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+// FormatClock writes a time as people say it in an incident: to the second, UTC.
+func FormatClock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 // formatSpan writes a duration to the second; negative ones, which skewed clocks make, as 0s.
 func formatSpan(d time.Duration) string { return max(d, 0).Round(time.Second).String() }

@@ -42,12 +42,12 @@ var (
 	cooldownsList = list{view: trail.ViewDecisions,
 		example: "  evictrail cooldowns --now                 # what holds VMs back now, one row per VM\n  evictrail cooldowns --vm shop/db-1 --since 24h -o json",
 		other:   &other{"now", "what holds VMs back now, one row per VM", trail.ViewHolds}}
-	loopsList = list{view: trail.ViewLoops, none: "No loops recorded.",
+	loopsList = list{view: trail.ViewLoops, none: "No loops recorded",
 		example: "  evictrail loops --since 24h\n  evictrail loops --open -o json | jq -r '.[].advice'"}
 	drainsList = list{view: trail.ViewDrains,
 		example: "  evictrail drains --open --watch\n  evictrail drains --since 7d -o wide\n  evictrail drains --blockers --node worker-2   # each VM that is left, and why",
 		other:   &other{"blockers", "each VM that drains have left, and why", trail.ViewBlockers}}
-	gapsList = list{view: trail.ViewGaps, none: "No gaps recorded.",
+	gapsList = list{view: trail.ViewGaps, none: "No gaps recorded",
 		example: "  evictrail gaps --since 24h"}
 	loadsList = list{view: trail.ViewContext,
 		example: "  evictrail loads --vm shop/db-1 --since 24h\n  evictrail loads --node worker-1 -o json | jq '.[] | select(.value > .threshold)'"}
@@ -324,7 +324,7 @@ func (l list) explainNothing(ctx context.Context, s reader, q *queryFlags, rows 
 		}
 		if len(recorded) > 0 {
 			if q.output == outputTable || q.output == outputWide {
-				printTextf(out, "%s\n", none)
+				printTextf(out, "%s.\n", none)
 			}
 			return nil
 		}
@@ -332,12 +332,19 @@ func (l list) explainNothing(ctx context.Context, s reader, q *queryFlags, rows 
 	return fmt.Errorf("%s: %w: try without filters, or `evictrail timeline` to see what is there", l.view.Name, trail.ErrNotFound)
 }
 
-// goodNews says that there are no rows, where that is good news; else it is empty.
+// goodNews says that there are no rows, and of which period, where that is good news; else it is empty.
 func (l list) goodNews(q *queryFlags) string {
+	none := l.none
 	if q.query.Open {
-		return "No open " + l.view.Noun + "."
+		none = "No open " + l.view.Noun
 	}
-	return l.none
+	if none != "" && !q.query.Since.IsZero() {
+		none += " since " + trail.FormatClock(q.query.Since)
+	}
+	if none != "" && !q.query.Until.IsZero() {
+		none += " until " + trail.FormatClock(q.query.Until)
+	}
+	return none
 }
 
 // statusOfNothing describes the exit status where there are no rows.

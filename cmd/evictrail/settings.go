@@ -96,16 +96,15 @@ func writeSettings(out io.Writer, all []trail.SettingsInForce) error {
 
 // settingsPeriod says when settings were in force.
 func settingsPeriod(s trail.SettingsInForce) string {
-	const layout = "2006-01-02 15:04:05Z"
 	switch {
 	case s.From.IsZero() && s.Until.IsZero():
 		return "In force since before they were first seen."
 	case s.From.IsZero():
-		return "In force until " + s.Until.UTC().Format(layout) + ", and since before they were first seen."
+		return "In force until " + trail.FormatClock(s.Until) + ", and since before they were first seen."
 	case s.Until.IsZero():
-		return "In force since " + s.From.UTC().Format(layout) + "."
+		return "In force since " + trail.FormatClock(s.From) + "."
 	}
-	return "In force from " + s.From.UTC().Format(layout) + " to " + s.Until.UTC().Format(layout) + "."
+	return "In force from " + trail.FormatClock(s.From) + " to " + trail.FormatClock(s.Until) + "."
 }
 
 // restsText says below an answer which settings were in force and which rules it follows.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
@@ -180,7 +181,7 @@ func sayHowFar(out io.Writer) func(time.Time) {
 	return func(at time.Time) {
 		if time.Since(last) >= progressAfter {
 			last = time.Now()
-			_, _ = fmt.Fprintf(out, "replayed up to %s\n", at.UTC().Format("2006-01-02 15:04:05Z"))
+			_, _ = fmt.Fprintf(out, "replayed up to %s\n", trail.FormatClock(at))
 		}
 	}
 }

@@ -260,7 +260,7 @@ func asOf(at time.Time) string {
 	if time.Since(at) < read.StillWatched {
 		return ""
 	}
-	return "As of " + at.UTC().Format("2006-01-02 15:04:05Z") + ":\n"
+	return "As of " + trail.FormatClock(at) + ":\n"
 }
 
 // adviceText writes what to do below a paragraph: prose is wrapped, what can be pasted stays whole.

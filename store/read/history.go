@@ -55,13 +55,13 @@ func (s *Reader) loadHistory(ctx context.Context, asked trail.Question) (*trail.
 
 // inquiry is one question about a VM or a node as of a time, and what all its answers need.
 type inquiry struct {
-	tx      pgx.Tx
-	cluster string
-	of      trail.Subject
-	since   time.Time // from when on everything is wanted; zero: from where the answer begins
-	move    string    // UID of a migration since whose creation everything is wanted, too
+	tx          pgx.Tx
+	cluster     string
+	of          trail.Subject
+	since       time.Time // from when on everything is wanted; zero: from where the answer begins
+	move        string    // UID of a migration since whose creation everything is wanted, too
 	recordedNow bool      // the question is what is recorded now of the time until the moment, not what was known then
-	at      time.Time
+	at          time.Time
 
 	alive      time.Time        // when the cluster was last seen
 	settled    *time.Time       // what was over before is settled; nil: nothing is

@@ -22,7 +22,7 @@ type cluster struct {
 	kubeconfig string        // file
 	events     http.Handler  // serves the Kubernetes Events instead of the trace; set before anybody watches them
 	ahead      time.Duration // its clock of ours, as its answers say
-	released       int           // transitions
+	released   int           // transitions
 	next       int           // line that is released next
 }
 

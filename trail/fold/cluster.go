@@ -94,17 +94,17 @@ func (c *Cluster) undoFold(t *tick) {
 
 // tick is one Fold.
 type tick struct {
-	c        *Cluster
-	batch    Batch
-	changes  *Changes
-	deferred dirtyMarks                 // what is left to a later Fold
-	others   int                        // VMs that are derived though they were not dirty, or left to a later Fold
-	nodes    dirtyMarks                 // nodes and the cluster as a whole, to be derived after the VMs
-	touched  map[trail.Subject][]change // how their inputs changed
-	owned    map[trail.Subject]bool     // pods that are a launcher pod of a known VM
-	derived  map[trail.Subject]bool     // subjects that were derived, or failed
-	launched map[trail.Subject]bool     // launcher pods that new facts name
-	rederived     map[trail.Subject]bool     // subjects that are derived again whatever their facts are
+	c         *Cluster
+	batch     Batch
+	changes   *Changes
+	deferred  dirtyMarks                 // what is left to a later Fold
+	others    int                        // VMs that are derived though they were not dirty, or left to a later Fold
+	nodes     dirtyMarks                 // nodes and the cluster as a whole, to be derived after the VMs
+	touched   map[trail.Subject][]change // how their inputs changed
+	owned     map[trail.Subject]bool     // pods that are a launcher pod of a known VM
+	derived   map[trail.Subject]bool     // subjects that were derived, or failed
+	launched  map[trail.Subject]bool     // launcher pods that new facts name
+	rederived map[trail.Subject]bool     // subjects that are derived again whatever their facts are
 }
 
 func (t *tick) run(ctx context.Context) error {

@@ -10,14 +10,14 @@ import (
 
 // difference compares the rows of one subject with those that are derived of it now.
 type difference struct {
-	subject trail.Subject
-	from    time.Time // rows that had ended before then are frozen; zero: none is
-	now     time.Time
-	rederived    bool // derived again, of no new facts: what changes is no news
-	changes *Changes
-	sums    sums          // of the rows as they are after it
-	was, is trail.Derived // the rows that changed, before and after
-	err     error         // the first row that cannot be written
+	subject   trail.Subject
+	from      time.Time // rows that had ended before then are frozen; zero: none is
+	now       time.Time
+	rederived bool // derived again, of no new facts: what changes is no news
+	changes   *Changes
+	sums      sums          // of the rows as they are after it
+	was, is   trail.Derived // the rows that changed, before and after
+	err       error         // the first row that cannot be written
 }
 
 // updateWindow brings the rows of a window to what is derived, and notes what changes. Rows that are frozen stay. It returns the rows that

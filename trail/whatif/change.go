@@ -46,7 +46,7 @@ type Change struct {
 	HotSeenAt  time.Time  `json:"hot_seen_at,omitzero"` // when the descheduler last asked for a VM of the node after that; zero where it did not
 	Sentence   string     `json:"sentence"`
 
-	counted    bool // it is counted and reported
+	counted bool // it is counted and reported
 	due     bool // it is to be reported when the attempts are over
 	settled bool // it was reported
 }
@@ -57,25 +57,25 @@ func (c *Change) formatVM() string { return c.Namespace + "/" + c.VMI }
 func (c *Change) setSentence() {
 	switch c.Kind {
 	case ChangeSooner:
-		c.Sentence = fmt.Sprintf("%s could have been evicted from %s at %s: the recorded cooldown kept it there.", c.formatVM(), c.Node, formatTime(c.At))
+		c.Sentence = fmt.Sprintf("%s could have been evicted from %s at %s: the recorded cooldown kept it there.", c.formatVM(), c.Node, trail.FormatClock(c.At))
 		return
 	case ChangeGaveUp:
-		c.Sentence = fmt.Sprintf("KubeVirt would have given up moving %s away from %s at %s", c.formatVM(), c.Node, formatTime(c.At))
+		c.Sentence = fmt.Sprintf("KubeVirt would have given up moving %s away from %s at %s", c.formatVM(), c.Node, trail.FormatClock(c.At))
 	case ChangeHeldBack:
-		c.Sentence = fmt.Sprintf("The descheduler would not have evicted %s from %s at %s: %s", c.formatVM(), c.Node, formatTime(c.At), c.explainRule())
+		c.Sentence = fmt.Sprintf("The descheduler would not have evicted %s from %s at %s: %s", c.formatVM(), c.Node, trail.FormatClock(c.At), c.explainRule())
 	}
 	c.Sentence += c.countSaved()
 	if c.Stays {
 		c.Sentence += ", and it would have stayed there"
 		if !c.LeftAt.IsZero() {
-			c.Sentence += fmt.Sprintf(" instead of leaving at %s", formatTime(c.LeftAt))
+			c.Sentence += fmt.Sprintf(" instead of leaving at %s", trail.FormatClock(c.LeftAt))
 		}
 		if !c.HotSeenAt.IsZero() {
-			c.Sentence += fmt.Sprintf("; the node was last seen hot at %s", formatTime(c.HotSeenAt))
+			c.Sentence += fmt.Sprintf("; the node was last seen hot at %s", trail.FormatClock(c.HotSeenAt))
 		}
 	}
 	if !c.AskedAgain.IsZero() {
-		c.Sentence += fmt.Sprintf("; it was asked for again at %s", formatTime(c.AskedAgain))
+		c.Sentence += fmt.Sprintf("; it was asked for again at %s", trail.FormatClock(c.AskedAgain))
 	}
 	c.Sentence += "."
 }

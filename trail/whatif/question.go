@@ -50,7 +50,7 @@ func (q *Question) Validate() error {
 		return fmt.Errorf("%d policies: at most %d can be asked about at once, those of a sweep among them", n, MostPolicies)
 	}
 	if !q.Since.IsZero() && !q.Until.IsZero() && !q.Since.Before(q.Until) {
-		return fmt.Errorf("since %s: must be before until %s", formatTime(q.Since), formatTime(q.Until))
+		return fmt.Errorf("since %s: must be before until %s", trail.FormatClock(q.Since), trail.FormatClock(q.Until))
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (q *Question) Bound(now time.Time) error {
 		until = now
 	}
 	if !q.Since.IsZero() && until.Sub(q.Since) > MostDays*Day {
-		return fmt.Errorf("since %s, until %s: at most %d days can be asked about at once", formatTime(q.Since), formatTime(until), MostDays)
+		return fmt.Errorf("since %s, until %s: at most %d days can be asked about at once", trail.FormatClock(q.Since), trail.FormatClock(until), MostDays)
 	}
 	return q.Validate()
 }
@@ -83,6 +83,3 @@ func (q *Question) Reach(rules []trail.Fact) time.Time {
 	}
 	return q.Since.Add(-most)
 }
-
-// formatTime writes a time as people read it here.
-func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
