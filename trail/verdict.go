@@ -38,7 +38,7 @@ func Benefits() []Benefit { return benefitLabels.values() }
 // The bounds of what counts as a relief.
 const (
 	leastRelief = 0.2              // of what a node was over its threshold, that must be gone for a move to have helped where it still is
-	saysAfter   = 30 * time.Second // a sample of so soon after a move is of a time before it
+	beforeMove  = 30 * time.Second // a sample of so soon after a move is of a time before it
 )
 
 // canRelieveLoad reports whether a migration may have been made because its source was overloaded. A drain, an update of KubeVirt, or a user who moves one VM has
@@ -235,7 +235,7 @@ func (m *migration) evaluateBenefit(start *sample, leftAt time.Time) {
 		if len(target) == 0 && !leftAt.IsZero() {
 			m.BenefitBecause = fmt.Sprintf("no load of %s is known from when the guest was there", m.TargetNode)
 		}
-	case end.At.Sub(m.bestEndTime()) < saysAfter:
+	case end.At.Sub(m.bestEndTime()) < beforeMove:
 		m.Benefit, m.BenefitBecause = BenefitUnknown, "its nodes were not looked at long enough after it"
 	case m.Need == NotNeeded:
 		m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("there was nothing to relieve: %s", start.renderCitation())

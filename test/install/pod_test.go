@@ -148,6 +148,7 @@ func TestImage(t *testing.T) {
 	require.NotContains(t, final, "RUN ")
 	require.Contains(t, final, "\nUSER 65532:65532\n")
 	require.Contains(t, final, "\nENTRYPOINT [\"/evictrail\"]\n")
+	require.Contains(t, final, "\nENV PATH=/\n", "runbooks have `kubectl exec evictrail-0 -- evictrail ...`")
 	require.Contains(t, string(text), "CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH make build")
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
