@@ -34,6 +34,8 @@ type deriver struct {
 	mu     sync.Mutex
 	handed map[trail.Subject]fold.Dirty // what this process recorded since the last tick
 	facts  int                          // how many facts that are
+	woken  chan struct{}                // something was handed over since the last tick began
+	rest   time.Duration                // after the last tick
 
 	using      sync.Mutex // held by a tool while it derives
 	ticking    sync.Mutex // held in a tick
@@ -53,7 +55,7 @@ func (s *Store) newDeriver(cluster string, term int64) *deriver {
 	c.Lookback, c.Derive = tables.Reach, derive
 	return &deriver{
 		store: s, cluster: cluster, term: term, fold: c,
-		handed: map[trail.Subject]fold.Dirty{}, thresholds: trail.DefaultThresholds(), portion: firstPortion,
+		handed: map[trail.Subject]fold.Dirty{}, woken: make(chan struct{}, 1), thresholds: trail.DefaultThresholds(), portion: firstPortion,
 	}
 }
 
@@ -86,10 +88,29 @@ func portionAfter(portion int, took time.Duration, bytes int, more bool) int {
 	return portion
 }
 
+// restAfter returns how long to rest after a tick that derived some subjects, and left more or nothing. Where nothing is found again and again it is longer.
+func (d *deriver) restAfter(count int, more bool) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case more:
+		d.rest = 0
+	case count > 0:
+		d.rest = tickEvery
+	default:
+		d.rest = min(max(2*d.rest, tickEvery), idleLongest)
+	}
+	return d.rest
+}
+
 // addRecording hands over what was recorded.
 func (d *deriver) addRecording(r recording) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	select {
+	case d.woken <- struct{}{}:
+	default:
+	}
 	for i := range r.facts {
 		f := r.facts[i]
 		version := r.versions[pg.CleanText(f.Subject.String())]
@@ -215,6 +236,10 @@ func eachSubject(take func(trail.Subject, pgx.CollectableRow) error) func(pgx.Ro
 func (d *deriver) deriveNextBatch(ctx context.Context) (count int, news trail.News, more bool, err error) {
 	d.ticking.Lock()
 	defer d.ticking.Unlock()
+	select {
+	case <-d.woken:
+	default:
+	}
 	marks, err := d.loadDirty(ctx)
 	if err != nil {
 		return 0, news, false, err

@@ -175,16 +175,35 @@ func catchUp(ctx context.Context, tick func(context.Context) (int, trail.News, b
 	}
 }
 
-// tickEvery is how long a leader rests that has derived all there was.
-const tickEvery = 100 * time.Millisecond
+// How long a leader rests that has derived all there was: what comes within that time is derived together. Where nothing comes it asks the database less and less
+// often, as hundreds of clusters may share one. What this process records ends a longer rest at once (Rest); what another replica recorded first waits for its end.
+const (
+	tickEvery   = 100 * time.Millisecond
+	idleLongest = time.Second
+)
 
-// KeepUp derives a portion of what waits, for who calls it again and again, each time after a rest as long as this returns.
+// KeepUp derives a portion of what waits, for who calls it again and again, each time after a Rest as long as this returns.
 func (c *ClusterStore) KeepUp(ctx context.Context) (news trail.News, rest time.Duration, err error) {
-	_, news, more, err := c.deriveInTerm(ctx)
-	if !more {
-		rest = tickEvery
+	d := c.deriver.Load()
+	count, news, more, err := c.deriveInTerm(ctx)
+	if d == nil {
+		return news, tickEvery, err
 	}
-	return news, rest, err
+	return news, d.restAfter(count, more), err
+}
+
+// Rest waits after a KeepUp. A rest of over 0.1 s ends once facts are recorded here. Errors: that of ctx.
+func (c *ClusterStore) Rest(ctx context.Context, rest time.Duration) error {
+	var woken chan struct{}
+	if d := c.deriver.Load(); d != nil && rest > tickEvery {
+		woken = d.woken
+	}
+	select {
+	case <-woken:
+	case <-time.After(rest):
+	case <-ctx.Done():
+	}
+	return ctx.Err()
 }
 
 // deriveInTerm is deriver.tick in the term of this replica. A tool that derived during that time ended it: then it begins another.

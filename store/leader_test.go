@@ -330,9 +330,22 @@ func TestLeaderKeepsUp(t *testing.T) {
 	require.Equal(t, 100*time.Millisecond, rest)
 	require.Zero(t, storetest.CountRows(t, s, left))
 	require.Equal(t, storetest.DumpOf(t, "c1", facts), storetest.Dump(t, s))
-	news, _, err = leader.KeepUp(t.Context())
+	var rests []time.Duration
+	for range 6 {
+		news, rest, err = leader.KeepUp(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, news)
+		rests = append(rests, rest/time.Millisecond)
+	}
+	require.Equal(t, []time.Duration{200, 400, 800, 1000, 1000, 1000}, rests, "an idle leader asks the database less often")
+	_, err = leader.Append(t.Context(), storetest.Incident("c1", 4))
 	require.NoError(t, err)
-	require.Empty(t, news)
+	began := time.Now()
+	require.NoError(t, leader.Rest(t.Context(), time.Hour))
+	require.Less(t, time.Since(began), time.Minute, "what is recorded here ends a long rest")
+	_, rest, err = leader.KeepUp(t.Context())
+	require.NoError(t, err)
+	require.LessOrEqual(t, rest, 100*time.Millisecond)
 }
 
 // TestAToolBesideALeader has a tool derive while a leader holds the term: the leader goes on with the next facts as if nobody had been there.

@@ -152,9 +152,7 @@ func (l leader) leadUntilDeposed(ctx context.Context) (begun bool, err error) {
 			l.log.Info("derived again")
 		}
 		failed = err != nil
-		select {
-		case <-time.After(rest):
-		case <-ctx.Done():
+		if l.sink.Rest(ctx, rest) != nil {
 			return begun, nil
 		}
 	}

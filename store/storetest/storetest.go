@@ -196,9 +196,9 @@ func withDatabase(base, name string) string {
 }
 
 // KeepUp derives what a leader leaves, as often as it does, until the returned function is called: that waits for what is being derived.
-func KeepUp(tb testing.TB, leader *store.ClusterStore) (stop func()) {
+func KeepUp(tb testing.TB, leader *store.ClusterStore) (end func()) {
 	tb.Helper()
-	stopping := make(chan struct{})
+	ctx, stop := context.WithCancel(tb.Context())
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
 		for {
@@ -206,14 +206,10 @@ func KeepUp(tb testing.TB, leader *store.ClusterStore) (stop func()) {
 			if err != nil && tb.Context().Err() == nil {
 				tb.Errorf("derive what was left: %v", err)
 			}
-			select {
-			case <-time.After(rest):
-			case <-stopping:
-				return
-			case <-tb.Context().Done():
+			if leader.Rest(ctx, rest) != nil {
 				return
 			}
 		}
 	})
-	return func() { close(stopping); keeping.Wait() }
+	return func() { stop(); keeping.Wait() }
 }

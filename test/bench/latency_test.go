@@ -51,9 +51,9 @@ func runLeader(tb testing.TB, objects, rate, changes int) *timedSink {
 	api.telling, api.rate = 1, rate
 	sink := &timedSink{ClusterStore: s.For("bench", "bench"), api: api}
 	require.NoError(tb, sink.Lead(ctx, "this", trail.DefaultThresholds()))
-	stopping := make(chan struct{})
+	recording, stop := context.WithCancel(ctx)
 	var deriving sync.WaitGroup
-	deriving.Go(func() { sink.keepUp(tb, stopping) })
+	deriving.Go(func() { sink.keepUp(recording, tb) })
 	c, done := startCollector(ctx, tb, api, sink)
 	require.NoError(tb, c.Taken(ctx, vmis, fmt.Sprint(listVersion)))
 	require.NoError(tb, c.Flush(ctx))
@@ -61,7 +61,7 @@ func runLeader(tb testing.TB, objects, rate, changes int) *timedSink {
 	<-api.drained
 	require.NoError(tb, c.Taken(ctx, vmis, api.lastVersion()))
 	require.NoError(tb, c.Flush(ctx))
-	close(stopping)
+	stop()
 	deriving.Wait()
 	cancel()
 	require.NoError(tb, <-done)
@@ -91,8 +91,8 @@ func (s *timedSink) Append(ctx context.Context, facts []trail.Fact) (trail.News,
 	return news, err
 }
 
-// keepUp derives as a leader does until it is stopped and nothing is left.
-func (s *timedSink) keepUp(tb testing.TB, stopping <-chan struct{}) {
+// keepUp derives as a leader does until ctx ends and nothing is left.
+func (s *timedSink) keepUp(ctx context.Context, tb testing.TB) {
 	tb.Helper()
 	for last := false; ; {
 		s.mu.Lock()
@@ -115,11 +115,7 @@ func (s *timedSink) keepUp(tb testing.TB, stopping <-chan struct{}) {
 		if last {
 			return
 		}
-		select {
-		case <-stopping:
-			last = true // what was recorded since is derived, too
-		case <-time.After(rest):
-		}
+		last = s.Rest(ctx, rest) != nil // what was recorded since is derived, too
 	}
 }
 

@@ -141,7 +141,9 @@ func (s *storing) deriveChanges(t *testing.T, n int, dueAt func(int) time.Time, 
 			for i := len(took); i < upTo; i++ {
 				took = append(took, time.Since(dueAt(i)))
 			}
-			time.Sleep(rest)
+			if err := s.store.Rest(t.Context(), rest); err != nil {
+				t.Errorf("rest: %v", err)
+			}
 		}
 	}
 	return took

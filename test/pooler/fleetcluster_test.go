@@ -107,7 +107,9 @@ func (c *fleetCluster) deriveSteps(ctx context.Context, n int, dueAt func(int) t
 			for i := len(took); i < upTo; i++ {
 				took = append(took, time.Since(dueAt(i)))
 			}
-			time.Sleep(rest)
+			if err := c.replica.Rest(ctx, rest); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return took, nil
