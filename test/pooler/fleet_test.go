@@ -70,7 +70,7 @@ func writeFleet(t *testing.T, fleet []*fleetCluster, database string, noise floa
 	took := make([][]time.Duration, len(fleet))
 	began := time.Now()
 	g, ctx := errgroup.WithContext(t.Context())
-	connections := countConnections(t, ctx, database)
+	connections, before := countConnections(t, ctx, database), countTransactions(t, database)
 	for i, c := range fleet {
 		rate := *fleetRate
 		if i == noisy {
@@ -90,8 +90,8 @@ func writeFleet(t *testing.T, fleet []*fleetCluster, database string, noise floa
 	loud, others := took[noisy], slices.Delete(slices.Clone(took), noisy, noisy+1)
 	worst := slices.MaxFunc(others, func(a, b []time.Duration) int { return int(percentile(a, 99) - percentile(b, 99)) })
 	together := slices.Concat(others...)
-	t.Logf("%d clusters, one at %g times the rate of %g steps a second: %.0f facts a second, at most %d connections of Postgres, %d MB resident of all recorders; to the rows, the noisy one p50 %s, p99 %s; "+
-		"the others p50 %s, p99 %s; the worst of them p99 %s", len(fleet), noise, *fleetRate, float64(facts)/lasted.Seconds(), connections(), readResident(t)>>20,
+	t.Logf("%d clusters, one at %g times the rate of %g steps a second: %.0f facts and %.0f transactions a second, at most %d connections of Postgres, %d MB resident of all recorders; to the rows, the noisy one p50 %s, p99 %s; "+
+		"the others p50 %s, p99 %s; the worst of them p99 %s", len(fleet), noise, *fleetRate, float64(facts)/lasted.Seconds(), float64(countTransactions(t, database)-before)/lasted.Seconds(), connections(), readResident(t)>>20,
 		percentile(loud, 50), percentile(loud, 99), percentile(together, 50), percentile(together, 99), percentile(worst, 99))
 	return percentile(together, 99)
 }
@@ -129,6 +129,16 @@ func countConnections(t *testing.T, ctx context.Context, database string) func()
 		_ = conn.Close(context.WithoutCancel(ctx))
 		return n
 	}
+}
+
+// countTransactions returns how many transactions a database has committed.
+func countTransactions(t *testing.T, database string) (n int64) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), database)
+	require.NoError(t, err)
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()").Scan(&n))
+	require.NoError(t, conn.Close(t.Context()))
+	return n
 }
 
 // readResident returns how many bytes of this process are in memory.

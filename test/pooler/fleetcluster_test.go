@@ -3,6 +3,7 @@ package pooler_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -61,7 +62,7 @@ func openFleetCluster(ctx context.Context, url, name string) (*fleetCluster, err
 // was due its rows were committed.
 func (c *fleetCluster) writeSteps(ctx context.Context, rate float64, lasts time.Duration) ([]time.Duration, error) {
 	n := max(stepsOfMove, int(lasts.Seconds()*rate)/stepsOfMove*stepsOfMove)
-	began := time.Now()
+	began := time.Now().Add(time.Duration(rand.Float64() / rate * float64(time.Second))) // clusters do not march in step
 	dueAt := func(i int) time.Time { return began.Add(time.Duration(float64(i) / rate * float64(time.Second))) }
 	var recorded atomic.Int64
 	var took []time.Duration
