@@ -88,16 +88,16 @@ func writeFleet(t *testing.T, fleet []*fleetCluster, database string, noise floa
 	}
 	lasted := time.Since(began)
 	loud, others := took[noisy], slices.Delete(slices.Clone(took), noisy, noisy+1)
-	worst := slices.MaxFunc(others, func(a, b []time.Duration) int { return int(percentile(a, 99) - percentile(b, 99)) })
+	worst := slices.MaxFunc(others, func(a, b []time.Duration) int { return int(computePercentile(a, 99) - computePercentile(b, 99)) })
 	together := slices.Concat(others...)
 	t.Logf("%d clusters, one at %g times the rate of %g steps a second: %.0f facts and %.0f transactions a second, at most %d connections of Postgres, %d MB resident of all recorders; to the rows, the noisy one p50 %s, p99 %s; "+
 		"the others p50 %s, p99 %s; the worst of them p99 %s", len(fleet), noise, *fleetRate, float64(facts)/lasted.Seconds(), float64(countTransactions(t, database)-before)/lasted.Seconds(), connections(), readResident(t)>>20,
-		percentile(loud, 50), percentile(loud, 99), percentile(together, 50), percentile(together, 99), percentile(worst, 99))
-	return percentile(together, 99)
+		computePercentile(loud, 50), computePercentile(loud, 99), computePercentile(together, 50), computePercentile(together, 99), computePercentile(worst, 99))
+	return computePercentile(together, 99)
 }
 
-// percentile returns a percentile of some durations, which it sorts.
-func percentile(of []time.Duration, percent int) time.Duration {
+// computePercentile returns a percentile of some durations, which it sorts.
+func computePercentile(of []time.Duration, percent int) time.Duration {
 	slices.Sort(of)
 	if len(of) == 0 {
 		return 0
