@@ -59,8 +59,8 @@ func (l *lake) mustRun(t *testing.T, d export.Dataset) export.Result {
 	return r
 }
 
-// read returns the rows of the files of a dataset, sorted, and in which file each is.
-func (l *lake) read(t *testing.T, d export.Dataset) (rows []string, files map[string]int) {
+// readRaw returns the lines of the files of a dataset, and how many each has.
+func (l *lake) readRaw(t *testing.T, d export.Dataset) (rows []string, files map[string]int) {
 	t.Helper()
 	files = map[string]int{}
 	require.NoError(t, filepath.WalkDir(filepath.Join(l.dir, d.Name), func(path string, e fs.DirEntry, err error) error {
@@ -70,14 +70,27 @@ func (l *lake) read(t *testing.T, d export.Dataset) (rows []string, files map[st
 		text, err := os.ReadFile(path)
 		for line := range strings.Lines(string(text)) {
 			rows = append(rows, strings.TrimSpace(line))
-			var row map[string]any
-			require.NoError(t, json.Unmarshal([]byte(line), &row))
-			require.Contains(t, path, "/cluster=c1/date="+fmt.Sprint(row[d.At])[:10]+"/")
 			files[path]++
 		}
 		return err
 	}))
 	slices.Sort(rows)
+	return rows, files
+}
+
+// read returns the rows of the files of a dataset, sorted, and in which file each is.
+func (l *lake) read(t *testing.T, d export.Dataset) (rows []string, files map[string]int) {
+	t.Helper()
+	rows, files = l.readRaw(t, d)
+	for path := range files {
+		text, err := os.ReadFile(path) //nolint:gosec // it is the test's
+		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			var row map[string]any
+			require.NoError(t, json.Unmarshal([]byte(line), &row))
+			require.Contains(t, path, "/cluster=c1/date="+fmt.Sprint(row[d.At])[:10]+"/")
+		}
+	}
 	return rows, files
 }
 
@@ -194,6 +207,26 @@ func TestExportThatIsCutOffGoesOn(t *testing.T) {
 		require.Greater(t, runs, 2, d.Name)
 		l.requireWhole(t, d)
 	}
+}
+
+// TestAFileThatWasNotCompletedIsRemoved cuts an export off, after which retention drops the first fact of the file that was being written: it is not taken for complete.
+func TestAFileThatWasNotCompletedIsRemoved(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	storetest.Record(t, s, incidentOn(1))
+	l := newLake(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	l.e.Progress = func(export.Progress) { cancel() }
+	_, err := l.run(ctx, export.Facts)
+	require.ErrorIs(t, err, context.Canceled)
+	tearManifest(t, filepath.Join(l.dir, "facts", "_manifest.jsonl"))
+	got, _ := l.readRaw(t, export.Facts)
+	require.Len(t, got, 1)
+	execSQL(t, s, "DELETE FROM evictrail.events WHERE seq = (SELECT min(seq) FROM evictrail.events)")
+	l.e.Progress = nil
+	l.mustRun(t, export.Facts)
+	l.requireWhole(t, export.Facts)
 }
 
 // tearManifest leaves a manifest and what it says is being written as an end in the middle of a write does: the file under its name, but its line not whole.
