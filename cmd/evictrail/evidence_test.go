@@ -17,8 +17,9 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// TestLeaderSealsDaysAndVerifyCompares has the replica that derives seal a day once it is over, in the database and in a file outside. Verify finds nothing, also without the
-// file; then a fact that is changed, and, where all digests were made again, only by the file.
+// TestLeaderSealsDaysAndVerifyCompares has the replica that derives seal a day once it is over, in the database and in
+// a file outside. Verify finds nothing, also without the file; then a fact that is changed, and, where all digests were
+// made again, only by the file.
 func TestLeaderSealsDaysAndVerifyCompares(t *testing.T) {
 	t.Parallel()
 	url := playedURL(t, "b-dual-retry-loop")

@@ -158,8 +158,8 @@ func exportAll(t *testing.T, url, dir string, args ...string) (stdout, stderr st
 	return stdout, stderr
 }
 
-// TestExportIsWhatTheViewsHave plays recordings, exports everything as Parquet and as JSON lines, and reads it back: the rows of each view, and no others. A second run
-// has nothing to do, and standard output gets the same rows.
+// TestExportIsWhatTheViewsHave plays recordings, exports everything as Parquet and as JSON lines, and reads it back:
+// the rows of each view, and no others. A second run has nothing to do, and standard output gets the same rows.
 func TestExportIsWhatTheViewsHave(t *testing.T) {
 	t.Parallel()
 	url := playedURL(t, "b-dual-retry-loop", "c-node-drain", "g-churn-cooldown")
@@ -215,7 +215,8 @@ func TestExportIsWhatTheViewsHave(t *testing.T) {
 	require.Empty(t, dry)
 }
 
-// TestExportIsKilledAndGoesOn kills exports with SIGKILL at many moments, while facts are added in between: in the end there are the rows of the views, each once.
+// TestExportIsKilledAndGoesOn kills exports with SIGKILL at many moments, while facts are added in between: in the end
+// there are the rows of the views, each once.
 func TestExportIsKilledAndGoesOn(t *testing.T) {
 	t.Parallel()
 	url := playedURL(t, "b-dual-retry-loop")

@@ -53,7 +53,8 @@ func completeClusters(cmd *cobra.Command, db *databaseFlags, cluster *string) {
 	})
 }
 
-// selectClusters returns the cluster that was named, else all that are recorded. The error is trail.ErrNotFound where it is not recorded, or none is.
+// selectClusters returns the cluster that was named, else all that are recorded. The error is trail.ErrNotFound where
+// it is not recorded, or none is.
 func selectClusters(cmd *cobra.Command, s *store.Store, named string) ([]string, error) {
 	if err := checkCluster(cmd.Context(), s, named); err != nil || named != "" {
 		return []string{named}, err

@@ -30,8 +30,9 @@ func NewAnchor(l Link) Anchor {
 	}
 }
 
-// ReadAnchors reads the lines of an anchor file. A last line without an end was not written whole, and is left out. torn reports whether there is one. Another line that cannot
-// be read is an error: nobody but evictrail writes to the file.
+// ReadAnchors reads the lines of an anchor file. A last line without an end was not written whole, and is left out.
+// torn reports whether there is one. Another line that cannot be read is an error: nobody but evictrail writes to the
+// file.
 func ReadAnchors(in io.Reader) (anchors []Anchor, torn bool, err error) {
 	lines := bufio.NewReader(in)
 	for n := 1; ; n++ {
@@ -92,7 +93,8 @@ func (f *AnchorFile) cutTornLine() error {
 	return f.file.Truncate(int64(end))
 }
 
-// Append adds a line for each of the links that the file does not have yet, in their order, and returns when they are on disk. It returns how many it added.
+// Append adds a line for each of the links that the file does not have yet, in their order, and returns when they are
+// on disk. It returns how many it added.
 func (f *AnchorFile) Append(links []Link) (int, error) {
 	var lines []byte
 	var added []string

@@ -15,7 +15,8 @@ import (
 	"github.com/evictrail/evictrail/store/tables"
 )
 
-// Link is a row of evictrail.evidence: the digests of the facts of a cluster that were stored after one, up to another, and happened in a month.
+// Link is a row of evictrail.evidence: the digests of the facts of a cluster that were stored after one, up to another,
+// and happened in a month.
 type Link struct {
 	Cluster     string
 	Day         time.Time // in UTC, on which the first of the facts of the day was stored
@@ -30,7 +31,8 @@ type Link struct {
 	SealedAt    time.Time
 }
 
-// hashLink returns what Digest is to be after the digest of the link before. The text that is hashed has a line for each field, the cluster last.
+// hashLink returns what Digest is to be after the digest of the link before. The text that is hashed has a line for
+// each field, the cluster last.
 func (l *Link) hashLink(before []byte) []byte {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%x\n%s\n%s\n%d\n%d\n%d\n%x\n%x\n%s\n", before, l.Day.Format(time.DateOnly), l.Month.Format("2006-01"),
 		l.After, l.Last, l.Facts, l.FactsDigest, l.NamesDigest, l.Cluster))
@@ -56,14 +58,15 @@ func (p *part) addTo(l *Link) {
 	}
 }
 
-// erasable are the keys of detail that evictrail.erase_requesters erases names in, and erasedKinds the kinds of facts in which it does.
+// erasable are the keys of detail that evictrail.erase_requesters erases names in, and erasedKinds the kinds of facts
+// in which it does.
 var (
 	erasable    = []string{"user", "impersonator", "user_agent", "message", "stated_reason", "requested_by", "source_ip"}
 	erasedKinds = []string{"eviction_requested", "action_requested"}
 )
 
-// sealedQuery reads all that was recorded of some facts, in the order in which they were stored: when each happened, what is not erased of it in sealedColumns
-// columns, and then what may be.
+// sealedQuery reads all that was recorded of some facts, in the order in which they were stored: when each happened,
+// what is not erased of it in sealedColumns columns, and then what may be.
 const sealedQuery = `
 SELECT
     occurred_at,
@@ -84,10 +87,12 @@ ORDER BY seq`
 
 const sealedColumns = 23
 
-// digestFacts returns the digests of the facts after one, up to another, by the month in which they happened. salt returns that of a month; nil: names are left out.
+// digestFacts returns the digests of the facts after one, up to another, by the month in which they happened. salt
+// returns that of a month; nil: names are left out.
 //
-// A fact is encoded as a row of COPY (FORMAT binary): of each column its length in four bytes, the highest first, and its value as Postgres sends it; -1 and nothing
-// where it is NULL. The digest of facts is the SHA-256 of their rows, that of names the HMAC-SHA-256 of seq and text of those facts that have such keys.
+// A fact is encoded as a row of COPY (FORMAT binary): of each column its length in four bytes, the highest first, and
+// its value as Postgres sends it; -1 and nothing where it is NULL. The digest of facts is the SHA-256 of their rows,
+// that of names the HMAC-SHA-256 of seq and text of those facts that have such keys.
 func digestFacts(ctx context.Context, tx pgx.Tx, cluster string, after, last int64, salt func(month time.Time) []byte) (map[time.Time]*part, error) {
 	rows, err := tx.Query(ctx, sealedQuery, pg.Planned, pgx.QueryResultFormats{pgx.BinaryFormatCode}, pgx.StrictNamedArgs{
 		"cluster": cluster, "after": after, "last": last, "kinds": erasedKinds, "erasable": erasable,

@@ -1,6 +1,7 @@
-// Package evidence shows that recorded facts were not changed afterwards. Facts of a day are sealed once it is over: their digest
-// follows from them and from the digest of the day before, so that who changes, removes, adds or reorders one has to change all
-// later digests, too. Those are kept outside of the database (an AnchorFile), where who can write to it cannot reach them.
+// Package evidence shows that recorded facts were not changed afterwards. Facts of a day are sealed once it is over:
+// their digest follows from them and from the digest of the day before, so that who changes, removes, adds or reorders
+// one has to change all later digests, too. Those are kept outside of the database (an AnchorFile), where who can write
+// to it cannot reach them.
 //
 //	links, err := evidence.Seal(ctx, db, "prod", midnight)       // days that ended before, one link for each
 //	added, err := anchors.Append(links)                          // a line for each, outside
@@ -13,9 +14,10 @@
 //	2    2026-11-21 00:01   2026-11-21 00:01   day 2026-11-21, month 2026-11: facts after 1, up to 3
 //	3    2026-11-21 00:02   2026-10-30 12:00   day 2026-11-21, month 2026-10: facts after 1, up to 3
 //
-// A day is what was stored on it, in the order of evictrail.events.seq, so nothing comes late: a fact of last week that is stored
-// today belongs to today. What was committed has lower numbers than what is committed later, as replicas record one after the
-// other, so a sealed link never gets another fact. Two things change facts later, and must not look like a forgery:
+// A day is what was stored on it, in the order of evictrail.events.seq, so nothing comes late: a fact of last week that
+// is stored today belongs to today. What was committed has lower numbers than what is committed later, as replicas
+// record one after the other, so a sealed link never gets another fact. Two things change facts later, and must not
+// look like a forgery:
 //
 //   - Retention drops facts by the month in which they happened. So a day has a link for each such month. What is left of
 //     a dropped link is its digests, which the chain still covers.

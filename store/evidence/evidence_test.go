@@ -19,7 +19,8 @@ import (
 
 const aDay = 24 * time.Hour
 
-// march30 is the first of the days on which facts are stored, and sealed the time up to which all days but the last have ended.
+// march30 is the first of the days on which facts are stored, and sealed the time up to which all days but the last
+// have ended.
 var (
 	march30 = time.Date(2026, 3, 30, 0, 0, 0, 0, time.UTC)
 	sealed  = march30.Add(4 * aDay)
@@ -61,7 +62,8 @@ func nextStory(seed uint64) (*storetest.SourceFacts, uint64) {
 	}
 }
 
-// fillDays stores facts on five days from march30 on, with people who asked, and on 2026-04-02 also facts of March. The last of the days is not sealed.
+// fillDays stores facts on five days from march30 on, with people who asked, and on 2026-04-02 also facts of March. The
+// last of the days is not sealed.
 func fillDays(t *testing.T, s *store.Store) {
 	t.Helper()
 	var story *storetest.SourceFacts
@@ -118,7 +120,8 @@ func verifyAll(t *testing.T, s *store.Store, anchors []evidence.Anchor) evidence
 	return r
 }
 
-// TestUntouchedIsIntact seals all days that have ended, once, and finds nothing that differs; facts of later are not sealed.
+// TestUntouchedIsIntact seals all days that have ended, once, and finds nothing that differs; facts of later are not
+// sealed.
 func TestUntouchedIsIntact(t *testing.T) {
 	t.Parallel()
 	s, anchors := openSealed(t)
@@ -155,7 +158,8 @@ func rebuildChain(t *testing.T, s *store.Store) {
 	require.NotEmpty(t, links)
 }
 
-// TestWhatWasChangedIsFound changes what was sealed, in each way: the day is named, and nothing else but days after it whose link no longer follows.
+// TestWhatWasChangedIsFound changes what was sealed, in each way: the day is named, and nothing else but days after it
+// whose link no longer follows.
 func TestWhatWasChangedIsFound(t *testing.T) {
 	t.Parallel()
 	march31 := march30.Add(aDay)
@@ -229,7 +233,8 @@ func TestWhatWasChangedIsFound(t *testing.T) {
 	}
 }
 
-// TestRetentionBreaksNoEvidence erases names, and drops the facts of March: neither is a difference, and what is left is still compared.
+// TestRetentionBreaksNoEvidence erases names, and drops the facts of March: neither is a difference, and what is left
+// is still compared.
 func TestRetentionBreaksNoEvidence(t *testing.T) {
 	t.Parallel()
 	s, anchors := openSealed(t)

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// sealAloneQuery keeps others from sealing, and from erasing names (evictrail.erase_requesters), until the transaction ends.
+	// sealAloneQuery keeps others from sealing, and from erasing names (evictrail.erase_requesters), until the
+	// transaction ends.
 	sealAloneQuery = `SELECT pg_advisory_xact_lock(hashtextextended('evictrail names', 0))`
 	// lastLinkQuery reads where the chain of a cluster ends.
 	lastLinkQuery = `
@@ -29,7 +30,8 @@ FROM evictrail.events
 WHERE cluster = @cluster
   AND seq > 0
   AND seq > @after`
-	// lastOfDayQuery reads up to which fact a day goes: all that was stored before is part of it, whatever the clock of the database said.
+	// lastOfDayQuery reads up to which fact a day goes: all that was stored before is part of it, whatever the clock of
+	// the database said.
 	lastOfDayQuery = `
 SELECT max(seq)
 FROM evictrail.events
@@ -50,8 +52,9 @@ ORDER BY last_seq, month`
 
 const aDay = 24 * time.Hour
 
-// Seal adds links for the facts of a cluster that were stored on days which ended at a time or before, and are not sealed yet. It returns those links, in their order, also
-// with an error: each day is a transaction of its own. Two that seal at once do so one after the other.
+// Seal adds links for the facts of a cluster that were stored on days which ended at a time or before, and are not
+// sealed yet. It returns those links, in their order, also with an error: each day is a transaction of its own. Two
+// that seal at once do so one after the other.
 func Seal(ctx context.Context, db *pg.DB, cluster string, ended time.Time) ([]Link, error) {
 	var all []Link
 	for {
@@ -67,7 +70,8 @@ func Seal(ctx context.Context, db *pg.DB, cluster string, ended time.Time) ([]Li
 	}
 }
 
-// sealNextDay seals the first day that is not sealed, and returns its links; none where there is no such day, or it has not ended.
+// sealNextDay seals the first day that is not sealed, and returns its links; none where there is no such day, or it has
+// not ended.
 func sealNextDay(ctx context.Context, tx pgx.Tx, cluster string, ended time.Time) ([]Link, error) {
 	if _, err := tx.Exec(ctx, sealAloneQuery); err != nil {
 		return nil, err

@@ -40,8 +40,9 @@ func (r *Report) addProblem(day time.Time, format string, args ...any) {
 	r.Problems = append(r.Problems, Problem{day, fmt.Sprintf(format, args...)})
 }
 
-// Verify compares the facts of a cluster with their digests, these with one another, and with anchors; nil: there is no anchor file. done is called after each day; nil: it is not. What
-// differs is in the report, not an error. It reads day by day, so that nobody waits for it.
+// Verify compares the facts of a cluster with their digests, these with one another, and with anchors; nil: there is no
+// anchor file. done is called after each day; nil: it is not. What differs is in the report, not an error. It reads day
+// by day, so that nobody waits for it.
 func Verify(ctx context.Context, db *pg.DB, cluster string, anchors []Anchor, done func(day time.Time)) (Report, error) {
 	r := Report{Cluster: cluster}
 	links, err := Links(ctx, db, cluster)
@@ -98,7 +99,8 @@ FROM evictrail.evidence
 WHERE cluster = @cluster
   AND last_seq = @last`
 
-// verifyDay compares the facts of a day with its links. A link that differs is not held against the database where retention dropped the month.
+// verifyDay compares the facts of a day with its links. A link that differs is not held against the database where
+// retention dropped the month.
 func (r *Report) verifyDay(ctx context.Context, db *pg.DB, links []Link) error {
 	day := links[0]
 	salts := map[time.Time][]byte{}
@@ -153,7 +155,8 @@ func (r *Report) verifyDay(ctx context.Context, db *pg.DB, links []Link) error {
 	return nil
 }
 
-// differsFrom reports how the facts of a month are not those that a link sealed; empty: they are. A part may be nil: there are none.
+// differsFrom reports how the facts of a month are not those that a link sealed; empty: they are. A part may be nil:
+// there are none.
 func (p *part) differsFrom(l *Link) string {
 	switch {
 	case p == nil:

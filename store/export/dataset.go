@@ -55,7 +55,8 @@ func FindDataset(name string) (Dataset, error) {
 	return Dataset{}, fmt.Errorf("%q: expected %s", name, strings.Join(names, ", "))
 }
 
-// columnsOf returns the columns of a dataset, in their order, but for that of the cluster where the folder says which it is.
+// columnsOf returns the columns of a dataset, in their order, but for that of the cluster where the folder says which
+// it is.
 func (d Dataset) columnsOf(all []trail.Column, withCluster bool) []trail.Column {
 	var own []trail.Column
 	for _, c := range all {

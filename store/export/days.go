@@ -14,7 +14,8 @@ import (
 	"github.com/evictrail/evictrail/store/pg"
 )
 
-// exportDays brings the files of a cluster's days to what the database has: those of days whose rows are others than in their file are written again.
+// exportDays brings the files of a cluster's days to what the database has: those of days whose rows are others than in
+// their file are written again.
 func (r *run) exportDays(ctx context.Context, cluster string) error {
 	queries := newQueries(r.Dataset, r.encoder.selection())
 	days, settled, err := r.listDays(ctx, queries, cluster)
@@ -36,7 +37,8 @@ func (r *run) exportDays(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// listDays returns the days of which a cluster has rows, in their order, and before which time rows change no more; zero: all may.
+// listDays returns the days of which a cluster has rows, in their order, and before which time rows change no more;
+// zero: all may.
 func (r *run) listDays(ctx context.Context, queries querySet, cluster string) (days []time.Time, settled time.Time, err error) {
 	args := pgx.StrictNamedArgs{"cluster": cluster, "since": orTime(r.Since, always), "until": orTime(r.Until, never)}
 	err = inReadTx(ctx, r.DB, func(tx pgx.Tx) error {
@@ -57,7 +59,8 @@ func (r *run) listDays(ctx context.Context, queries querySet, cluster string) (d
 	return days, settled, err
 }
 
-// exportDay brings the file of a day to what the database has. Of a day that is settled rows are deleted by retention alone: then the file stays as it is.
+// exportDay brings the file of a day to what the database has. Of a day that is settled rows are deleted by retention
+// alone: then the file stays as it is.
 func (r *run) exportDay(ctx context.Context, queries querySet, cluster string, day time.Time, settled bool) error {
 	path := partitionPath(cluster, day.Format(time.DateOnly)) + "/" + r.Dataset.Name + "." + string(r.Format)
 	have, exists := r.manifest.files[path]

@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// mostRows is how many facts a file has at most, so that what is done again after an end in the middle is bounded; tests have fewer.
+// mostRows is how many facts a file has at most, so that what is done again after an end in the middle is bounded;
+// tests have fewer.
 var mostRows int64 = 1_000_000
 
 // factHead is how many columns of a row are the place of a fact, before those that are exported.
@@ -36,8 +37,8 @@ func (r *run) exportFacts(ctx context.Context, cluster string) error {
 	return w.finish()
 }
 
-// checkCursor refuses a database that does not have the fact up to which facts were exported, unless retention dropped it: it lost commits, or is another one,
-// and what is stored there now may have numbers that are taken for exported.
+// checkCursor refuses a database that does not have the fact up to which facts were exported, unless retention dropped
+// it: it lost commits, or is another one, and what is stored there now may have numbers that are taken for exported.
 func (r *run) checkCursor(ctx context.Context, at cursor) error {
 	if at.Seq == 0 {
 		return nil
@@ -85,8 +86,8 @@ func (r *run) factArgs(at cursor) pgx.StrictNamedArgs {
 	return pgx.StrictNamedArgs{"cluster": at.Cluster, "seq": at.Seq, "stored_at": orTime(at.StoredAt, always), "event_id": id, "since": orTime(since, always)}
 }
 
-// readFacts reads the facts of a cluster after one, some in a transaction, up to the first that was stored at Until or later. read is called with where each stands and what of it is
-// exported.
+// readFacts reads the facts of a cluster after one, some in a transaction, up to the first that was stored at Until or
+// later. read is called with where each stands and what of it is exported.
 func (r *run) readFacts(ctx context.Context, at cursor, read func(at cursor, row []any) error) error {
 	for {
 		query := factsQuery
@@ -138,7 +139,8 @@ type factWriter struct {
 	file *dayFile
 }
 
-// write adds a fact to the file of its day, which has nothing but facts that were stored on one day, one after the other.
+// write adds a fact to the file of its day, which has nothing but facts that were stored on one day, one after the
+// other.
 func (w *factWriter) write(at cursor, row []any) error {
 	day := at.StoredAt.Truncate(aDay)
 	if w.file != nil && (w.file.Date != day.Format(time.DateOnly) || w.file.Rows >= mostRows) {

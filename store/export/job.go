@@ -56,8 +56,8 @@ type run struct {
 	result   Result
 }
 
-// Run does a job. Where it ends early, with an error too, what it wrote so far is complete, and the next job for the same folder goes on from there. Errors are those of package
-// pg, and of files.
+// Run does a job. Where it ends early, with an error too, what it wrote so far is complete, and the next job for the
+// same folder goes on from there. Errors are those of package pg, and of files.
 func (e *Exporter) Run(ctx context.Context, j Job) (result Result, err error) {
 	r := &run{Exporter: e, Job: j}
 	if r.encoder, err = newEncoder(j.Format, j.Dataset.columnsOf(e.Columns, false), false); err != nil {
@@ -124,7 +124,8 @@ func (r *run) report(cluster, date string, rows int64) {
 	}
 }
 
-// commit completes a file, and then notes it in the manifest, with how far facts are exported by it; nil: rows are no facts.
+// commit completes a file, and then notes it in the manifest, with how far facts are exported by it; nil: rows are no
+// facts.
 func (r *run) commit(f *dayFile, upTo *cursor) error {
 	if err := r.encoder.close(); err != nil {
 		f.abort()

@@ -24,8 +24,8 @@ import (
 
 const aDay = 24 * time.Hour
 
-// evacuations is a dataset whose rows change.
-func evacuations(t *testing.T) export.Dataset {
+// evacuationsDataset returns a dataset whose rows change.
+func evacuationsDataset(t *testing.T) export.Dataset {
 	t.Helper()
 	d, err := export.FindDataset("evacuations")
 	require.NoError(t, err)
@@ -136,7 +136,8 @@ func incidentOn(day int) []trail.Fact {
 	return facts
 }
 
-// TestFactsAreExportedOnce exports while facts come, some of them late: each is in one file, and files that are there stay as they are.
+// TestFactsAreExportedOnce exports while facts come, some of them late: each is in one file, and files that are there
+// stay as they are.
 func TestFactsAreExportedOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -163,7 +164,8 @@ func TestFactsAreExportedOnce(t *testing.T) {
 	another.requireWhole(t, export.Facts)
 }
 
-// TestFactsFromBeforeTheyWereNumbered exports the facts that a database had before schema 43 first, and those that came since.
+// TestFactsFromBeforeTheyWereNumbered exports the facts that a database had before schema 43 first, and those that came
+// since.
 func TestFactsFromBeforeTheyWereNumbered(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -177,7 +179,8 @@ func TestFactsFromBeforeTheyWereNumbered(t *testing.T) {
 	l.requireWhole(t, export.Facts)
 }
 
-// TestExportThatIsCutOffGoesOn cuts exports off after each row, and leaves files and lines half written as a crash would: the rows are there once in the end.
+// TestExportThatIsCutOffGoesOn cuts exports off after each row, and leaves files and lines half written as a crash
+// would: the rows are there once in the end.
 func TestExportThatIsCutOffGoesOn(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -185,7 +188,7 @@ func TestExportThatIsCutOffGoesOn(t *testing.T) {
 		storetest.Record(t, s, incidentOn(day))
 	}
 	execSQL(t, s, "UPDATE evictrail.events SET seq = 0 WHERE seq < 20")
-	for _, d := range []export.Dataset{export.Facts, evacuations(t)} {
+	for _, d := range []export.Dataset{export.Facts, evacuationsDataset(t)} {
 		l := newLake(t, s)
 		runs := 0
 		for after := int64(1); ; after++ {
@@ -209,7 +212,8 @@ func TestExportThatIsCutOffGoesOn(t *testing.T) {
 	}
 }
 
-// TestAFileThatWasNotCompletedIsRemoved cuts an export off, after which retention drops the first fact of the file that was being written: it is not taken for complete.
+// TestAFileThatWasNotCompletedIsRemoved cuts an export off, after which retention drops the first fact of the file that
+// was being written: it is not taken for complete.
 func TestAFileThatWasNotCompletedIsRemoved(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -229,7 +233,8 @@ func TestAFileThatWasNotCompletedIsRemoved(t *testing.T) {
 	l.requireWhole(t, export.Facts)
 }
 
-// tearManifest leaves a manifest and what it says is being written as an end in the middle of a write does: the file under its name, but its line not whole.
+// tearManifest leaves a manifest and what it says is being written as an end in the middle of a write does: the file
+// under its name, but its line not whole.
 func tearManifest(t *testing.T, name string) {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -245,11 +250,12 @@ func tearManifest(t *testing.T, name string) {
 	require.NoError(t, os.WriteFile(name, append(text, `{"file":{"path":"clus`...), 0o600))
 }
 
-// TestDaysThatChangedAreWrittenAgain exports rows of which some change, come or go: then the files of their days are replaced, and no others.
+// TestDaysThatChangedAreWrittenAgain exports rows of which some change, come or go: then the files of their days are
+// replaced, and no others.
 func TestDaysThatChangedAreWrittenAgain(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	d := evacuations(t)
+	d := evacuationsDataset(t)
 	l := newLake(t, s)
 	for day := range 4 {
 		storetest.Record(t, s, incidentOn(day))
@@ -274,7 +280,8 @@ func TestDaysThatChangedAreWrittenAgain(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// TestRetentionLeavesExportsAsTheyAre drops the facts of a month between two exports: what was exported stays, and what comes then is added.
+// TestRetentionLeavesExportsAsTheyAre drops the facts of a month between two exports: what was exported stays, and what
+// comes then is added.
 func TestRetentionLeavesExportsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -298,7 +305,8 @@ func TestRetentionLeavesExportsAsTheyAre(t *testing.T) {
 	require.Len(t, got, len(old)+len(news))
 }
 
-// TestADatabaseThatLostFactsIsNotGoneOnWith refuses to go on where numbers of facts that were exported may be those of others by now.
+// TestADatabaseThatLostFactsIsNotGoneOnWith refuses to go on where numbers of facts that were exported may be those of
+// others by now.
 func TestADatabaseThatLostFactsIsNotGoneOnWith(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -317,7 +325,7 @@ func TestSinceAndUntil(t *testing.T) {
 	for day := range 4 {
 		storetest.Record(t, s, incidentOn(day))
 	}
-	d := evacuations(t)
+	d := evacuationsDataset(t)
 	l := newLake(t, s)
 	job := export.Job{Dataset: d, Format: export.JSONL, Clusters: []string{"c1"}, Dir: l.dir, Since: storetest.Start.Add(aDay + time.Hour), Until: storetest.Start.Add(3*aDay + time.Hour)}
 	r, err := l.e.Run(t.Context(), job)

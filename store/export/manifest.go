@@ -65,7 +65,8 @@ type manifest struct {
 	lines   int
 }
 
-// openManifest opens the manifest of a folder, and makes both where they are not there; to only read it makes nothing. What an export left that was cut off is removed.
+// openManifest opens the manifest of a folder, and makes both where they are not there; to only read it makes nothing.
+// What an export left that was cut off is removed.
 func openManifest(dir string, want header, onlyRead bool) (*manifest, error) {
 	m := &manifest{dir: dir, header: want, files: map[string]File{}, cursors: map[string]cursor{}}
 	if onlyRead {
@@ -163,7 +164,8 @@ func (m *manifest) apply(e entry) {
 	m.writing = e.Writing
 }
 
-// checkHeader refuses a folder that has something else. What it lacks of facts from before its first export it cannot get any more.
+// checkHeader refuses a folder that has something else. What it lacks of facts from before its first export it cannot
+// get any more.
 func (m *manifest) checkHeader(want header) error {
 	have := m.header
 	switch {
@@ -190,7 +192,8 @@ func (m *manifest) add(e entry) error {
 	return m.out.Sync()
 }
 
-// removeUnfinished removes the file that was being written when an export was cut off. One that it would have replaced is complete, and stays.
+// removeUnfinished removes the file that was being written when an export was cut off. One that it would have replaced
+// is complete, and stays.
 func (m *manifest) removeUnfinished() error {
 	if m.writing == "" {
 		return nil

@@ -73,6 +73,10 @@ func newParquetEncoder(columns []trail.Column) (*parquetEncoder, error) {
 func (e *parquetEncoder) selection() string { return e.columns }
 
 func (e *parquetEncoder) open(out io.Writer) {
+	if e.out != nil { // what it has in memory serves the next file, too
+		e.out.Reset(out)
+		return
+	}
 	e.out = parquet.NewGenericWriter[any](out, e.schema, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(rowsTogether), parquet.CreatedBy("evictrail", "1", "1"))
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/evictrail/evictrail/store/pg"
 )
 
-// readRows begins a transaction that sees one state, for as long as it takes: who reads views may have a limit that is meant for questions.
+// readRows begins a transaction that sees one state, for as long as it takes: who reads views may have a limit that is
+// meant for questions.
 const readRows = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
 SET LOCAL statement_timeout = 0;
 SET LOCAL TimeZone = 'UTC';
@@ -25,7 +26,8 @@ func inReadTx(ctx context.Context, db *pg.DB, run func(pgx.Tx) error) error {
 // factsTogether is how many facts are read in a transaction; tests have fewer.
 var factsTogether = 10_000
 
-// Facts are asked for with where each stands, and by this the next ones. Those from before schema 43 have no number: they come first, in the order of their time of storing.
+// Facts are asked for with where each stands, and by this the next ones. Those from before schema 43 have no number:
+// they come first, in the order of their time of storing.
 const (
 	factsQuery = `
 SELECT v.seq, v.stored_at, v.event_id::text, v.at, %s
@@ -62,7 +64,8 @@ FROM evictrail_v1.clusters AS c
 WHERE c.cluster = @cluster`
 )
 
-// factsFromQuery asks from when on all facts are there: rows about what was over by then change no more, but may be deleted.
+// factsFromQuery asks from when on all facts are there: rows about what was over by then change no more, but may be
+// deleted.
 const factsFromQuery = `
 SELECT facts_from
 FROM evictrail_v1.clusters
@@ -83,7 +86,8 @@ WHERE v.cluster = @cluster
 	order := append([]string{d.At}, d.Order...)
 	return querySet{
 		days: fmt.Sprintf("\nSELECT DISTINCT (v.%s AT TIME ZONE 'UTC')::date AS day%s\nORDER BY day", d.At, ofDay),
-		// Each row counts with all of its columns, whatever their order. Two rows that are the same would leave nothing, so they are counted as well.
+		// Each row counts with all of its columns, whatever their order. Two rows that are the same would leave
+		// nothing, so they are counted as well.
 		fingerprint: "\nSELECT count(*), coalesce(bit_xor(hashtextextended(v::text, 0)), 0)" + ofDay,
 		rows:        "\nSELECT " + selection + ofDay + "\nORDER BY v." + strings.Join(order, ", v."),
 	}

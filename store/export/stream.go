@@ -10,8 +10,9 @@ import (
 	"github.com/evictrail/evictrail/store/pg"
 )
 
-// Stream writes the rows of a job to out, those of one cluster after those of another, and remembers nothing: the next one begins at Since again. Each row has its cluster.
-// What was written when it ends with an error is the beginning of all.
+// Stream writes the rows of a job to out, those of one cluster after those of another, and remembers nothing: the next
+// one begins at Since again. Each row has its cluster. What was written when it ends with an error is the beginning of
+// all.
 func (e *Exporter) Stream(ctx context.Context, j Job, out io.Writer) (Result, error) {
 	r := &run{Exporter: e, Job: j}
 	var err error
