@@ -20,7 +20,8 @@ type evidenceFlags struct {
 
 func (f *evidenceFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.anchor, "audit-anchor", "",
-		"append the digest of the facts of each day to this `file`, outside of the reach of who can write to the database: 'evictrail verify' compares them (docs/evidence.md)")
+		"append the digest of the facts of each day to this `file`, outside of the reach of who can write to the database: "+
+			"'evictrail verify' compares them (docs/evidence.md)")
 }
 
 // checkFlags refuses a file to which nothing can be appended.
@@ -76,7 +77,8 @@ func (s *sealer) sealDays(ctx context.Context, at time.Time) {
 	}
 	links, err := evidence.Seal(ctx, s.db, s.cluster, at.Add(-sealAfter).UTC().Truncate(24*time.Hour))
 	for _, l := range links {
-		s.log.Info("facts of a day sealed", "cluster", l.Cluster, "day", l.Day.Format(time.DateOnly), "month", l.Month.Format("2006-01"), "count", l.Facts, "last_seq", l.Last, "digest", hex.EncodeToString(l.Digest))
+		s.log.Info("facts of a day sealed", "cluster", l.Cluster, "day", l.Day.Format(time.DateOnly),
+			"month", l.Month.Format("2006-01"), "count", l.Facts, "last_seq", l.Last, "digest", hex.EncodeToString(l.Digest))
 	}
 	if err == nil && s.anchor != "" {
 		err = s.anchorLinks(ctx)

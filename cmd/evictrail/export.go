@@ -32,21 +32,26 @@ const everything = "all"
 func newExport() *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
-		Use: "export", Short: "Export facts and views as JSON lines or Parquet, for a lakehouse", GroupID: "keep", Args: asUsage(cobra.NoArgs),
-		Long: `Write facts, or the rows of views of schema evictrail_v1, to files below a directory, one for each cluster and day:
+		Use: "export", Short: "Export facts and views as JSON lines or Parquet, for a lakehouse", GroupID: "keep",
+		Args: asUsage(cobra.NoArgs),
+		Long: `Write facts, or the rows of views of schema evictrail_v1, to files below a directory, one for each
+cluster and day:
 
   DIR/facts/cluster=prod/date=2026-11-20/facts-0000000000000000001-6f1c2a3b.parquet
   DIR/evacuations/cluster=prod/date=2026-11-20/evacuations.parquet
 
-Run it again, and it goes on where it ended, also where it was killed: DIR/*/_manifest.jsonl has what was exported. Facts are only added: they are in
-the files of the day on which they were stored, also those that came late, and files of facts never change. Rows of views do: of what is open, and where
-an audit log is imported later. The file of each day (UTC) whose rows are others than in it is written again, and replaced as a whole. What
-retention deletes in the database stays in the files (docs/export.md).
+Run it again, and it goes on where it ended, also where it was killed: DIR/*/_manifest.jsonl has what was exported.
+Facts are only added: they are in the files of the day on which they were stored, also those that came late, and files
+of facts never change. Rows of views do: of what is open, and where an audit log is imported later. The file of each
+day (UTC) whose rows are others than in it is written again, and replaced as a whole. What retention deletes in the
+database stays in the files (docs/export.md).
 
---since and --until are rounded down to days. Of facts they count by when they were stored; --since counts in the first run for a directory. With
---dir - rows go to standard output, as JSON lines; then nothing is remembered, and times count as they are.
+--since and --until are rounded down to days. Of facts they count by when they were stored; --since counts in the
+first run for a directory. With --dir - rows go to standard output, as JSON lines; then nothing is remembered, and
+times count as they are.
 
-The database's user needs the role evictrail_reader. Progress is on standard error. Exit status 0 also when there is nothing new.`,
+The database's user needs the role evictrail_reader. Progress is on standard error. Exit status 0 also when there is
+nothing new.`,
 		Example: `  evictrail export --what facts --format parquet --dir /srv/lake            # daily, by cron: what came since
   evictrail export --what evacuations,migrations --format parquet --since 30d --dir /srv/lake
   evictrail export --what all --dry-run --dir /srv/lake                     # what would be written
@@ -63,7 +68,8 @@ func (f *exportFlags) addFlags(cmd *cobra.Command) {
 	for _, d := range export.Datasets() {
 		names = append(names, d.Name)
 	}
-	flags.StringSliceVar(&f.what, "what", []string{export.Facts.Name}, "`datasets`, separated by commas: "+strings.Join(names, ", "))
+	flags.StringSliceVar(&f.what, "what", []string{export.Facts.Name},
+		"`datasets`, separated by commas: "+strings.Join(names, ", "))
 	flags.StringVar(&f.format, "format", string(export.JSONL), "`format`: jsonl or parquet")
 	flags.StringVar(&f.cluster, "cluster", "", "only this `cluster`; by default all")
 	flags.StringVar(&f.since, "since", "", "not before: a `time` (2026-11-21) or an age (7d)")
@@ -72,8 +78,9 @@ func (f *exportFlags) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print which files would be written, with how many rows, and write nothing")
 	f.db.addFlags(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("what", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(export.Formats(), cobra.ShellCompDirectiveNoFileComp))
-	completeClusters(cmd, &f.db, &f.cluster)
+	formats := cobra.FixedCompletions(export.Formats(), cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc("format", formats)
+	completeClusters(cmd, &f.db)
 }
 
 // toStandardOutput reports whether rows go to standard output.
@@ -107,9 +114,11 @@ func (f *exportFlags) newJobs(now time.Time) (jobs []export.Job, err error) {
 	case f.dir == "":
 		return nil, usageErrorf("dir: name a directory for the files, or - for standard output")
 	case f.toStandardOutput() && j.Format != export.JSONL:
-		return nil, usageErrorf("format %s: standard output has JSON lines: leave --format out, or name a directory", j.Format)
+		return nil, usageErrorf("format %s: standard output has JSON lines: leave --format out, or name a directory",
+			j.Format)
 	case f.toStandardOutput() && len(what) > 1:
-		return nil, usageErrorf("what %s: standard output has one dataset: name a directory, or one of them", strings.Join(f.what, ","))
+		return nil, usageErrorf("what %s: standard output has one dataset: name a directory, or one of them",
+			strings.Join(f.what, ","))
 	case f.toStandardOutput() && f.dryRun:
 		return nil, usageErrorf("dry-run: it is for a directory")
 	}
@@ -179,7 +188,9 @@ func (f *exportFlags) runJob(ctx context.Context, e export.Exporter, j export.Jo
 		of    string
 		says  string
 	}{
-		{did.Unchanged, "day", "unchanged"}, {did.Kept, "file", "kept with rows that retention deleted"}, {did.Removed, "file", "removed, as no row is left"},
+		{did.Unchanged, "day", "unchanged"},
+		{did.Kept, "file", "kept with rows that retention deleted"},
+		{did.Removed, "file", "removed, as no row is left"},
 	} {
 		if more.count > 0 {
 			text += fmt.Sprintf(", %s %s", countOf(more.count, more.of), more.says)

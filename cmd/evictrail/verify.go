@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,46 +25,57 @@ type verification struct {
 func newVerify() *cobra.Command {
 	var v verification
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Verify that recorded facts are as they were recorded", GroupID: "keep", Args: asUsage(cobra.NoArgs),
-		Long: `Compute the digests of the facts of each day again, and compare them with those that were made when the day was over: in the database, and with
---anchor in the file that 'evictrail run --audit-anchor' wrote. What was changed, removed, added or reordered since shows as the day of which it was.
-Who can write to the database can make the digests of the database again as well: only the file, or the log, proves that nobody did.
+		Use: "verify", Short: "Verify that recorded facts are as they were recorded", GroupID: "keep",
+		Args: asUsage(cobra.NoArgs),
+		Long: `Compute the digests of the facts of each day again, and compare them with those that were made when
+the day was over: in the database, and with --anchor in the file that 'evictrail run --audit-anchor' wrote. What
+was changed, removed, added or reordered since shows as the day of which it was. Who can write to the database can
+make the digests of the database again as well: only the file, or the log, proves that nobody did.
 
-Facts and names that retention dropped or erased are no difference: of these the digests alone are compared (docs/evidence.md). It reads every fact
-that is there, a day at a time, and holds nobody up. The database's user needs the role evictrail_writer, or owns the schema.
+Facts and names that retention dropped or erased are no difference: of these the digests alone are compared
+(docs/evidence.md). It reads every fact that is there, a day at a time, and holds nobody up. The database's user needs
+the role evictrail_writer, or owns the schema.
 
-Exit status 0 when nothing differs, 1 when something does: each day that differs is a line, and the first of them is named on standard error.`,
+Exit status 0 when nothing differs, 1 when something does: each day that differs is a line, and the first of them is
+named on standard error.`,
 		Example: `  evictrail verify
   evictrail verify --cluster prod --anchor /var/lib/evictrail/anchors.jsonl
   ssh log-1 cat /srv/worm/anchors.jsonl | evictrail verify --anchor -`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return v.run(cmd) },
 	}
 	cmd.Flags().StringVar(&v.cluster, "cluster", "", "only this `cluster`; by default all")
-	cmd.Flags().StringVar(&v.anchor, "anchor", "", "`file` with the digests that 'evictrail run --audit-anchor' wrote; '-' is standard input")
+	cmd.Flags().StringVar(&v.anchor, "anchor", "",
+		"`file` with the digests that 'evictrail run --audit-anchor' wrote; '-' is standard input")
 	v.db.addFlags(cmd)
-	completeClusters(cmd, &v.db, &v.cluster)
+	completeClusters(cmd, &v.db)
 	return cmd
 }
 
 // completeClusters completes the flag cluster of a command that asks a database.
-func completeClusters(cmd *cobra.Command, db *databaseFlags, cluster *string) {
-	_ = cmd.RegisterFlagCompletionFunc("cluster", func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func completeClusters(cmd *cobra.Command, db *databaseFlags) {
+	_ = cmd.RegisterFlagCompletionFunc("cluster", func(
+		cmd *cobra.Command, _ []string, typed string,
+	) ([]cobra.Completion, cobra.ShellCompDirective) {
 		from := &readerFlags{database: *db, changed: cmd.Flags().Changed}
 		return findCompletions(cmd, from, trail.NameQuery{Kind: trail.NameCluster, Prefix: typed}, "")
 	})
 }
 
-// selectClusters returns the cluster that was named, else all that are recorded. The error is trail.ErrNotFound where
-// it is not recorded, or none is.
+// selectClusters returns the cluster that was named, else all that are recorded. The error is trail.ErrNotFound where it is
+// not recorded, or none is. It needs no right but that to read the views.
 func selectClusters(cmd *cobra.Command, s *store.Store, named string) ([]string, error) {
-	if err := checkCluster(cmd.Context(), s, named); err != nil || named != "" {
-		return []string{named}, err
-	}
 	clusters, err := s.Clusters(cmd.Context())
-	if err == nil && len(clusters) == 0 {
-		err = fmt.Errorf("%w: no cluster is recorded yet", trail.ErrNotFound)
+	switch {
+	case err != nil:
+		return nil, err
+	case named != "" && !slices.Contains(clusters, named):
+		return nil, &unknownClusterError{named, clusters}
+	case named != "":
+		return []string{named}, nil
+	case len(clusters) == 0:
+		return nil, fmt.Errorf("%w: no cluster is recorded yet", trail.ErrNotFound)
 	}
-	return clusters, err
+	return clusters, nil
 }
 
 func (v *verification) run(cmd *cobra.Command) error {
@@ -96,9 +108,11 @@ func (v *verification) run(cmd *cobra.Command) error {
 		switch {
 		case len(r.Problems) > 0:
 			first := r.Problems[0]
-			differs = append(differs, fmt.Errorf("%s: the first day that differs is %s: %s", cluster, first.Day.Format(time.DateOnly), first.Why))
+			differs = append(differs, fmt.Errorf("%s: the first day that differs is %s: %s",
+				cluster, first.Day.Format(time.DateOnly), first.Why))
 		case anchors != nil && r.Days > 0 && r.Anchored == 0:
-			differs = append(differs, fmt.Errorf("%s: the anchor file has no day of it: name the file of the replica that derives it", cluster))
+			differs = append(differs, fmt.Errorf(
+				"%s: the anchor file has no day of it: name the file of the replica that derives it", cluster))
 		}
 	}
 	return errors.Join(differs...)
@@ -123,7 +137,8 @@ func (v *verification) readAnchors(cmd *cobra.Command) ([]evidence.Anchor, error
 		return nil, fmt.Errorf("read anchors: %s: %w", v.anchor, err)
 	}
 	if torn {
-		printTextf(cmd.ErrOrStderr(), "the last line of %s is not whole and left out: a crash cut it off, and evictrail writes it again\n", v.anchor)
+		printTextf(cmd.ErrOrStderr(),
+			"the last line of %s is not whole and left out: a crash cut it off, and evictrail writes it again\n", v.anchor)
 	}
 	if anchors == nil {
 		anchors = []evidence.Anchor{}
@@ -142,7 +157,8 @@ func describeReport(r evidence.Report, anchored bool) string {
 		if len(r.Problems) > 0 {
 			verdict = "NOT intact"
 		}
-		line("%s: %s: %s from %s to %s, %s compared", r.Cluster, verdict, countOf(r.Days, "day"), r.From.Format(time.DateOnly), r.To.Format(time.DateOnly), countOf(int(r.Facts), "fact"))
+		line("%s: %s: %s from %s to %s, %s compared",
+			r.Cluster, verdict, countOf(r.Days, "day"), r.From.Format(time.DateOnly), r.To.Format(time.DateOnly), countOf(int(r.Facts), "fact"))
 	}
 	for _, p := range r.Problems {
 		line("  %s: %s", p.Day.Format(time.DateOnly), p.Why)

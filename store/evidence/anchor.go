@@ -59,7 +59,7 @@ type AnchorFile struct {
 
 // OpenAnchorFile opens the file, which it makes where there is none. What a crash left of a line is cut off.
 func OpenAnchorFile(path string) (*AnchorFile, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600) //nolint:gosec // the operator names it
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open anchor file: %w", err)
 	}

@@ -34,7 +34,8 @@ type Link struct {
 // hashLink returns what Digest is to be after the digest of the link before. The text that is hashed has a line for
 // each field, the cluster last.
 func (l *Link) hashLink(before []byte) []byte {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%x\n%s\n%s\n%d\n%d\n%d\n%x\n%x\n%s\n", before, l.Day.Format(time.DateOnly), l.Month.Format("2006-01"),
+	sum := sha256.Sum256(fmt.Appendf(nil, "%x\n%s\n%s\n%d\n%d\n%d\n%x\n%x\n%s\n",
+		before, l.Day.Format(time.DateOnly), l.Month.Format("2006-01"),
 		l.After, l.Last, l.Facts, l.FactsDigest, l.NamesDigest, l.Cluster))
 	return sum[:]
 }
@@ -70,9 +71,11 @@ var (
 const sealedQuery = `
 SELECT
     occurred_at,
-    seq, subject, occurred_at, id, kind, reason, clock, observed_at, stored_at, seen_late, namespace, vmi, vmi_uid, node, migration, migration_uid,
-    object_kind, object_uid, object_version, what, value, evidence,
-    (CASE WHEN kind = ANY(@kinds) AND jsonb_typeof(detail) = 'object' THEN detail - @erasable::text[] ELSE detail END)::text,
+    seq, subject, occurred_at, id, kind, reason, clock, observed_at, stored_at, seen_late, namespace, vmi, vmi_uid, node,
+    migration, migration_uid, object_kind, object_uid, object_version, what, value, evidence,
+    (
+      CASE WHEN kind = ANY(@kinds) AND jsonb_typeof(detail) = 'object' THEN detail - @erasable::text[] ELSE detail END
+    )::text,
     CASE WHEN kind = ANY(@kinds) AND jsonb_typeof(detail) = 'object' THEN (
       SELECT jsonb_object_agg(key, value)::text
       FROM jsonb_each(detail)
@@ -93,7 +96,9 @@ const sealedColumns = 23
 // A fact is encoded as a row of COPY (FORMAT binary): of each column its length in four bytes, the highest first, and
 // its value as Postgres sends it; -1 and nothing where it is NULL. The digest of facts is the SHA-256 of their rows,
 // that of names the HMAC-SHA-256 of seq and text of those facts that have such keys.
-func digestFacts(ctx context.Context, tx pgx.Tx, cluster string, after, last int64, salt func(month time.Time) []byte) (map[time.Time]*part, error) {
+func digestFacts(
+	ctx context.Context, tx pgx.Tx, cluster string, after, last int64, salt func(month time.Time) []byte,
+) (map[time.Time]*part, error) {
 	rows, err := tx.Query(ctx, sealedQuery, pg.Planned, pgx.QueryResultFormats{pgx.BinaryFormatCode}, pgx.StrictNamedArgs{
 		"cluster": cluster, "after": after, "last": last, "kinds": erasedKinds, "erasable": erasable,
 	})
@@ -130,7 +135,7 @@ func digestFacts(ctx context.Context, tx pgx.Tx, cluster string, after, last int
 func hashValue(h hash.Hash, value []byte) {
 	length := int32(-1)
 	if value != nil {
-		length = int32(len(value)) //nolint:gosec // a value of Postgres has at most 1 GB
+		length = int32(len(value))
 	}
 	_ = binary.Write(h, binary.BigEndian, length)
 	_, _ = h.Write(value)
@@ -141,6 +146,6 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // decodeTime reads a time as Postgres sends it: in microseconds.
 func decodeTime(value []byte) time.Time {
-	micros := int64(binary.BigEndian.Uint64(value)) //nolint:gosec // it is signed
+	micros := int64(binary.BigEndian.Uint64(value))
 	return epoch.Add(time.Duration(micros/1e6) * time.Second).Add(time.Duration(micros%1e6) * time.Microsecond)
 }

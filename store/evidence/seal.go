@@ -40,7 +40,9 @@ WHERE cluster = @cluster
   AND seq > @after
   AND stored_at < @ended`
 	insertLinkQuery = `
-INSERT INTO evictrail.evidence (cluster, day, month, after_seq, last_seq, facts, facts_digest, names_digest, names_salt, digest)
+INSERT INTO evictrail.evidence (
+    cluster, day, month, after_seq, last_seq, facts, facts_digest, names_digest, names_salt, digest
+)
 VALUES (@cluster, @day, @month, @after, @last, @facts, @facts_digest, @names_digest, @salt, @digest)
 RETURNING sealed_at`
 	linksQuery = `
@@ -77,15 +79,17 @@ func sealNextDay(ctx context.Context, tx pgx.Tx, cluster string, ended time.Time
 		return nil, err
 	}
 	next := Link{Cluster: cluster, Digest: noLink}
-	err := tx.QueryRow(ctx, lastLinkQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&next.Day, &next.After, &next.Digest)
+	err := tx.QueryRow(ctx, lastLinkQuery, pgx.StrictNamedArgs{"cluster": cluster}).
+		Scan(&next.Day, &next.After, &next.Digest)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return nil, err
 	}
-	if next.Day.Add(2 * aDay).After(ended) { // the day after it has not ended: most of the time there is nothing to look for
+	if next.Day.Add(2 * aDay).After(ended) { // the day after it has not ended: most of the time nothing is to be looked for
 		return nil, nil
 	}
 	var first *time.Time
-	if err := tx.QueryRow(ctx, firstUnsealedQuery, pg.Planned, pgx.StrictNamedArgs{"cluster": cluster, "after": next.After}).Scan(&first); err != nil || first == nil {
+	args := pgx.StrictNamedArgs{"cluster": cluster, "after": next.After}
+	if err := tx.QueryRow(ctx, firstUnsealedQuery, pg.Planned, args).Scan(&first); err != nil || first == nil {
 		return nil, err
 	}
 	next.Day = first.UTC().Truncate(aDay)
@@ -93,8 +97,8 @@ func sealNextDay(ctx context.Context, tx pgx.Tx, cluster string, ended time.Time
 	if end.After(ended) {
 		return nil, nil
 	}
-	err = tx.QueryRow(ctx, lastOfDayQuery, pg.Planned, pgx.StrictNamedArgs{"cluster": cluster, "after": next.After, "ended": end}).Scan(&next.Last)
-	if err != nil {
+	args["ended"] = end
+	if err := tx.QueryRow(ctx, lastOfDayQuery, pg.Planned, args).Scan(&next.Last); err != nil {
 		return nil, err
 	}
 	return insertLinks(ctx, tx, next)
@@ -122,7 +126,8 @@ func insertLinks(ctx context.Context, tx pgx.Tx, next Link) ([]Link, error) {
 		parts[month].addTo(&next)
 		next.Digest = next.hashLink(before)
 		err := tx.QueryRow(ctx, insertLinkQuery, pgx.StrictNamedArgs{
-			"cluster": next.Cluster, "day": next.Day, "month": next.Month, "after": next.After, "last": next.Last, "facts": next.Facts,
+			"cluster": next.Cluster, "day": next.Day, "month": next.Month, "after": next.After, "last": next.Last,
+			"facts":        next.Facts,
 			"facts_digest": next.FactsDigest, "names_digest": next.NamesDigest, "salt": next.Salt, "digest": next.Digest,
 		}).Scan(&next.SealedAt)
 		if err != nil {

@@ -57,7 +57,8 @@ func Verify(ctx context.Context, db *pg.DB, cluster string, anchors []Anchor, do
 		}
 		of := links[:n]
 		if of[0].After != after {
-			r.addProblem(of[0].Day, "its links begin after fact %d, those before end with fact %d: links were removed", of[0].After, after)
+			r.addProblem(of[0].Day, "its links begin after fact %d, those before end with fact %d: links were removed",
+				of[0].After, after)
 		}
 		for i := range of {
 			if !bytes.Equal(of[i].Digest, of[i].hashLink(before)) {
@@ -107,19 +108,24 @@ func (r *Report) verifyDay(ctx context.Context, db *pg.DB, links []Link) error {
 	var parts map[time.Time]*part
 	var kept *time.Time
 	err := pgx.BeginTxFunc(ctx, db.Pool, pgx.TxOptions{BeginQuery: readDay}, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, saltsQuery, pgx.StrictNamedArgs{"cluster": day.Cluster, "last": day.Last})
-		if err != nil {
-			return err
-		}
-		var month time.Time
-		var salt []byte
-		if _, err := pgx.ForEachRow(rows, []any{&month, &salt}, func() error { salts[month.UTC()] = salt; return nil }); err != nil {
+		var batch pgx.Batch
+		batch.Queue(saltsQuery, pgx.StrictNamedArgs{"cluster": day.Cluster, "last": day.Last}).Query(
+			pg.EachRow(func(row pgx.CollectableRow) error {
+				var month time.Time
+				var salt []byte
+				err := row.Scan(&month, &salt)
+				salts[month.UTC()] = salt
+				return err
+			}))
+		if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 			return err
 		}
 		if err := tx.QueryRow(ctx, tables.SettledQuery).Scan(&kept); err != nil {
 			return err
 		}
-		parts, err = digestFacts(ctx, tx, day.Cluster, day.After, day.Last, func(month time.Time) []byte { return salts[month] })
+		var err error
+		saltOf := func(month time.Time) []byte { return salts[month] }
+		parts, err = digestFacts(ctx, tx, day.Cluster, day.After, day.Last, saltOf)
 		return err
 	})
 	if err != nil {
@@ -160,7 +166,8 @@ func (r *Report) verifyDay(ctx context.Context, db *pg.DB, links []Link) error {
 func (p *part) differsFrom(l *Link) string {
 	switch {
 	case p == nil:
-		return fmt.Sprintf("none of its %d facts of %s is there: they were removed, or their times changed", l.Facts, l.Month.Format("2006-01"))
+		return fmt.Sprintf("none of its %d facts of %s is there: they were removed, or their times changed", l.Facts,
+			l.Month.Format("2006-01"))
 	case p.facts < l.Facts:
 		return fmt.Sprintf("%d facts are there, %d were sealed: facts were removed", p.facts, l.Facts)
 	case p.facts > l.Facts:
@@ -181,7 +188,8 @@ WHERE cluster = @cluster
 
 // countUncovered counts the facts that no link covers.
 func (r *Report) countUncovered(ctx context.Context, db *pg.DB, after int64) error {
-	err := db.QueryRow(ctx, uncoveredQuery, pg.Planned, pgx.StrictNamedArgs{"cluster": r.Cluster, "after": after}).Scan(&r.Unsealed, &r.Unnumbered)
+	args := pgx.StrictNamedArgs{"cluster": r.Cluster, "after": after}
+	err := db.QueryRow(ctx, uncoveredQuery, pg.Planned, args).Scan(&r.Unsealed, &r.Unnumbered)
 	return pg.Explain("count facts that are not sealed", err)
 }
 

@@ -19,10 +19,14 @@ type Dataset struct {
 }
 
 // Facts are what was recorded.
-var Facts = Dataset{Name: "facts", About: "facts, in the order in which they were stored", At: "stored_at", Ordered: true}
+var Facts = Dataset{
+	Name: "facts", About: "facts, in the order in which they were stored", At: "stored_at", Ordered: true,
+}
 
 // phases is a view that lists do not have.
-var phases = Dataset{Name: "migration_phases", About: "phases that migrations reached", At: "at", Order: []string{"migration_uid", "phase"}}
+var phases = Dataset{
+	Name: "migration_phases", About: "phases that migrations reached", At: "at", Order: []string{"migration_uid", "phase"},
+}
 
 // momentary are views that show what is now: they have no past to export.
 var momentary = []string{trail.ViewQueue.Name, trail.ViewHolds.Name, trail.ViewBlockers.Name}

@@ -24,7 +24,8 @@ func (r *run) exportDays(ctx context.Context, cluster string) error {
 	}
 	for _, f := range r.manifest.files { // of days that may have no rows any more
 		day, err := time.Parse(time.DateOnly, f.Date)
-		if err == nil && f.Cluster == cluster && !day.Before(orTime(r.Since, always)) && day.Before(orTime(r.Until, never)) && !slices.Contains(days, day) {
+		within := !day.Before(orTime(r.Since, always)) && day.Before(orTime(r.Until, never))
+		if err == nil && f.Cluster == cluster && within && !slices.Contains(days, day) {
 			days = append(days, day)
 		}
 	}
@@ -39,7 +40,9 @@ func (r *run) exportDays(ctx context.Context, cluster string) error {
 
 // listDays returns the days of which a cluster has rows, in their order, and before which time rows change no more;
 // zero: all may.
-func (r *run) listDays(ctx context.Context, queries querySet, cluster string) (days []time.Time, settled time.Time, err error) {
+func (r *run) listDays(
+	ctx context.Context, queries querySet, cluster string,
+) (days []time.Time, settled time.Time, err error) {
 	args := pgx.StrictNamedArgs{"cluster": cluster, "since": orTime(r.Since, always), "until": orTime(r.Until, never)}
 	err = inReadTx(ctx, r.DB, func(tx pgx.Tx) error {
 		var from *time.Time

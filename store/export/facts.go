@@ -54,7 +54,8 @@ func (r *run) checkCursor(ctx context.Context, at cursor) error {
 	case has == nil && from != nil && at.At.Before(*from), has != nil && *has == at.EventID:
 		return nil
 	}
-	return fmt.Errorf("%s has facts up to number %d, %s, and the database does not have that one: it lost what it had stored, or is another one. Export into another folder",
+	return fmt.Errorf("%s has facts up to number %d, %s, and the database does not have that one: it lost what it had "+
+		"stored, or is another one. Export into another folder",
 		r.manifest.dir, at.Seq, at.EventID)
 }
 
@@ -83,7 +84,9 @@ func (r *run) factArgs(at cursor) pgx.StrictNamedArgs {
 	if r.manifest != nil {
 		since = r.manifest.header.Since
 	}
-	return pgx.StrictNamedArgs{"cluster": at.Cluster, "seq": at.Seq, "stored_at": orTime(at.StoredAt, always), "event_id": id, "since": orTime(since, always)}
+	return pgx.StrictNamedArgs{
+		"cluster": at.Cluster, "seq": at.Seq, "stored_at": orTime(at.StoredAt, always), "event_id": id, "since": orTime(since, always),
+	}
 }
 
 // readFacts reads the facts of a cluster after one, some in a transaction, up to the first that was stored at Until or

@@ -26,12 +26,12 @@ func createFile(name string) (*pendingFile, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // readers of the files are other users
 		return nil, err
 	}
-	f, err := os.OpenFile(temporaryName(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644) //nolint:gosec // as the folder
+	f, err := os.OpenFile(temporaryName(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	return &pendingFile{f, name}, err
 }
 
-// commit completes the file: it is on disk under its name, in place of one that was there, when this returns.
-func (f *pendingFile) commit() error {
+// publish completes the file: it is on disk under its name, in place of one that was there, when this returns.
+func (f *pendingFile) publish() error {
 	err := f.Sync()
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), f.name)
@@ -52,7 +52,7 @@ func (f *pendingFile) abort() {
 
 // syncDir has the names in a folder on disk.
 func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // it is ours
+	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}

@@ -25,10 +25,12 @@ type Job struct {
 	Dataset  Dataset
 	Format   Format
 	Clusters []string
-	Since    time.Time                     // in UTC, not before the beginning of that day; zero: from the first. Of facts it counts by when they were stored, and in the first job of a folder alone
-	Until    time.Time                     // in UTC, before the beginning of that day; zero: up to the last. A Stream has both to the microsecond
-	Dir      string                        // the dataset gets a folder of its own there
-	DryRun   func(path string, rows int64) // instead of writing: called with what would be; nil: it is written
+	// In UTC, not before the beginning of that day; zero: from the first. Of facts it counts by when they were stored, and
+	// in the first job of a folder alone. A Stream has it, and Until, to the microsecond.
+	Since  time.Time
+	Until  time.Time                     // in UTC, before the beginning of that day; zero: up to the last
+	Dir    string                        // the dataset gets a folder of its own there
+	DryRun func(path string, rows int64) // instead of writing: called with what would be; nil: it is written
 }
 
 // Progress is how far a job is.
@@ -137,7 +139,7 @@ func (r *run) commit(f *dayFile, upTo *cursor) error {
 		return err
 	}
 	f.Bytes = size
-	if err := f.pendingFile.commit(); err != nil {
+	if err := f.publish(); err != nil {
 		return err
 	}
 	r.result.Files++

@@ -83,7 +83,7 @@ func (l *lake) read(t *testing.T, d export.Dataset) (rows []string, files map[st
 	t.Helper()
 	rows, files = l.readRaw(t, d)
 	for path := range files {
-		text, err := os.ReadFile(path) //nolint:gosec // it is the test's
+		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		for line := range strings.Lines(string(text)) {
 			var row map[string]any
@@ -244,7 +244,7 @@ func tearManifest(t *testing.T, name string) {
 	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-2]), &last))
 	if last.Writing != "" && strings.Contains(last.Writing, "facts-") {
 		path := filepath.Join(filepath.Dir(name), last.Writing)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755)) //nolint:gosec // as export does
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(`{"doubled": "row"}`+"\n"), 0o600))
 	}
 	require.NoError(t, os.WriteFile(name, append(text, `{"file":{"path":"clus`...), 0o600))

@@ -80,7 +80,7 @@ func openManifest(dir string, want header, onlyRead bool) (*manifest, error) {
 		return nil, err
 	}
 	var err error
-	if m.lock, err = os.Open(dir); err != nil { //nolint:gosec // the operator names it
+	if m.lock, err = os.Open(dir); err != nil {
 		return nil, err
 	}
 	if err := m.openLocked(want); err != nil {
@@ -91,7 +91,7 @@ func openManifest(dir string, want header, onlyRead bool) (*manifest, error) {
 
 // openLocked opens the manifest for writing, alone.
 func (m *manifest) openLocked(want header) error {
-	if err := syscall.Flock(int(m.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil { //nolint:gosec // it is small
+	if err := syscall.Flock(int(m.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("%s: another export is writing to it: wait until it has ended, or use another folder", m.dir)
 	}
 	whole, err := m.readEntries()
@@ -111,7 +111,7 @@ func (m *manifest) openLocked(want header) error {
 			return err
 		}
 	}
-	if m.out, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644); err != nil { //nolint:gosec // as the files
+	if m.out, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644); err != nil {
 		return err
 	}
 	if m.lines == 0 {
@@ -125,7 +125,7 @@ func (m *manifest) openLocked(want header) error {
 // readEntries reads the manifest, and returns how long it is but for a line that was not written whole.
 func (m *manifest) readEntries() (whole int64, err error) {
 	name := filepath.Join(m.dir, manifestName)
-	in, err := os.Open(name) //nolint:gosec // the operator names the folder
+	in, err := os.Open(name)
 	if err != nil {
 		return 0, err
 	}
@@ -172,9 +172,11 @@ func (m *manifest) checkHeader(want header) error {
 	case have.What != want.What:
 		return fmt.Errorf("%s has %s, not %s: use another folder", m.dir, have.What, want.What)
 	case have.Format != want.Format:
-		return fmt.Errorf("%s has %s files, not %s: use another folder, or --format %s", m.dir, have.Format, want.Format, have.Format)
+		return fmt.Errorf("%s has %s files, not %s: use another folder, or --format %s", m.dir, have.Format, want.Format,
+			have.Format)
 	case want.Since.Before(have.Since) && !want.Since.IsZero():
-		return fmt.Errorf("%s has facts since %s, and goes on from there: leave out --since, or use another folder for those from before", m.dir, have.Since.Format(time.DateOnly))
+		return fmt.Errorf("%s has facts since %s, and goes on from there: leave out --since, or use another folder for those "+
+			"from before", m.dir, have.Since.Format(time.DateOnly))
 	}
 	return nil
 }
@@ -237,7 +239,7 @@ func (m *manifest) rewrite(name string) error {
 		f.abort()
 		return err
 	}
-	return f.commit()
+	return f.publish()
 }
 
 // close closes the manifest, and lets others write to the folder.

@@ -29,7 +29,7 @@ var parquetTypes = map[string]struct {
 }
 
 // rowsTogether is how many rows are a row group, which is held in memory until it is written.
-const rowsTogether = 50_000
+const rowsTogether = 20_000
 
 // parquetEncoder writes Parquet files.
 type parquetEncoder struct {
@@ -48,7 +48,9 @@ type rowNode struct {
 // Fields returns the columns.
 func (n rowNode) Fields() []parquet.Field {
 	fields := n.Group.Fields()
-	slices.SortFunc(fields, func(a, b parquet.Field) int { return slices.Index(n.names, a.Name()) - slices.Index(n.names, b.Name()) })
+	slices.SortFunc(fields, func(a, b parquet.Field) int {
+		return slices.Index(n.names, a.Name()) - slices.Index(n.names, b.Name())
+	})
 	return fields
 }
 
@@ -58,7 +60,8 @@ func newParquetEncoder(columns []trail.Column) (*parquetEncoder, error) {
 	for _, c := range columns {
 		t, known := parquetTypes[c.Type]
 		if !known {
-			return nil, fmt.Errorf("column %s of view %s has the type %s, which this evictrail does not know how to write: use a newer one", c.Name, c.View, c.Type)
+			return nil, fmt.Errorf("column %s of view %s has the type %s, which this evictrail does not know how to write: "+
+				"use a newer one", c.Name, c.View, c.Type)
 		}
 		node := t.node()
 		if c.Type == "text" || c.Type == "jsonb" { // most come again and again
@@ -77,7 +80,8 @@ func (e *parquetEncoder) open(out io.Writer) {
 		e.out.Reset(out)
 		return
 	}
-	e.out = parquet.NewGenericWriter[any](out, e.schema, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(rowsTogether), parquet.CreatedBy("evictrail", "1", "1"))
+	e.out = parquet.NewGenericWriter[any](out, e.schema, parquet.Compression(&parquet.Zstd),
+		parquet.MaxRowsPerRowGroup(rowsTogether), parquet.CreatedBy("evictrail", "1", "1"))
 }
 
 func (e *parquetEncoder) write(row []any) error {

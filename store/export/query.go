@@ -59,7 +59,9 @@ GROUP BY 1
 ORDER BY 1`
 	// knownFactQuery asks which fact has a number, and from when on all are there.
 	knownFactQuery = `
-SELECT (SELECT v.event_id::text FROM evictrail_v1.facts AS v WHERE v.cluster = @cluster AND v.seq > 0 AND v.seq = @seq), c.facts_from
+SELECT
+    (SELECT v.event_id::text FROM evictrail_v1.facts AS v WHERE v.cluster = @cluster AND v.seq > 0 AND v.seq = @seq),
+    c.facts_from
 FROM evictrail_v1.clusters AS c
 WHERE c.cluster = @cluster`
 )
