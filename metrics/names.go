@@ -224,6 +224,7 @@ const (
 	OpResume = "resume"
 	OpState  = "state"
 	OpRetain = "retain"
+	OpSeal   = "seal"
 	OpRetry  = "retry" // a transaction, of whichever of them, that is done again
 )
 

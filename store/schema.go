@@ -181,13 +181,17 @@ GRANT USAGE ON SCHEMA evictrail_v1 TO evictrail_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA evictrail_v1 TO evictrail_reader;
 ALTER DEFAULT PRIVILEGES IN SCHEMA evictrail_v1 GRANT SELECT ON TABLES TO evictrail_reader;
 
--- The writer adds facts but cannot change them, replaces derived rows, has the partitions of new months made, and has rows counted.
+-- The writer adds facts, and digests of them, but cannot change them, replaces derived rows, has the partitions of new months made, and has rows counted.
 GRANT USAGE ON SCHEMA evictrail TO evictrail_writer;
 GRANT EXECUTE ON FUNCTION evictrail.ensure_month(timestamptz), evictrail.count_grown() TO evictrail_writer;
 GRANT USAGE ON SCHEMA evictrail_v1 TO evictrail_writer;
 GRANT SELECT ON ALL TABLES IN SCHEMA evictrail, evictrail_v1 TO evictrail_writer;
 GRANT SELECT ON public.evictrail_schema TO evictrail_writer;
-GRANT INSERT ON evictrail.events TO evictrail_writer;
+GRANT INSERT ON
+    evictrail.events,
+    evictrail.evidence
+TO evictrail_writer;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA evictrail TO evictrail_writer;
 GRANT INSERT, UPDATE, DELETE ON
     ` + strings.Join(writtenTables, ",\n    ") + `
 TO evictrail_writer;

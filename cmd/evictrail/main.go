@@ -125,7 +125,7 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 		root.AddCommand(newList(l))
 	}
 	root.AddCommand(newAck())
-	root.AddCommand(newDoctor(), newSchema(), newSpool(), newGenerate(), newVersion())
+	root.AddCommand(newDoctor(), newSchema(), newSpool(), newExport(), newVerify(), newGenerate(), newVersion())
 	root.SetHelpCommandGroupID("keep")
 	root.SetCompletionCommandGroupID("keep")
 	return root

@@ -79,6 +79,8 @@ func (r *recorder) run(ctx context.Context) error {
 		}
 		k := &keeper{store: r.db.Store, leads: r.sink.Leads, retention: r.f.retention.newPolicy(), metrics: r.config.Metrics, log: r.log}
 		g.Go(func() error { return k.run(ctx) })
+		seal := &sealer{db: r.db.DB, cluster: r.cluster, leads: r.sink.Leads, anchor: r.f.evidence.anchor, metrics: r.config.Metrics, log: r.log}
+		g.Go(func() error { return seal.run(ctx) })
 		return leader{r.sink, r.thresholds, r.config.Metrics, r.log, r.leading}.run(ctx, storing, r.config.REST, r.f.leader)
 	})
 	g.Go(func() error { r.monitorSpool(ctx, s); return nil })

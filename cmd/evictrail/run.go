@@ -30,6 +30,7 @@ type runFlags struct {
 	leader      leaderFlags
 	spool       spoolFlags
 	retention   retentionFlags
+	evidence    evidenceFlags
 	kube        kubeFlags
 	cluster     string
 	maxVMSeries int
@@ -70,6 +71,8 @@ what the descheduler counts, then all else; each loss is counted and recorded as
 
 Facts are kept for --keep-facts and then dropped by whole months; what they came to (evacuations, migrations, loops, timelines) stays for --keep-rows, so that lists
 still show them. --keep-requesters erases the names of people who asked sooner (docs/retention.md). The replica that derives does that, every hour.
+It also seals the facts of each day after midnight (UTC) with a digest, so that 'evictrail verify' shows what was changed since; --audit-anchor
+keeps the digests outside of the database, too (docs/evidence.md).
 
 Several replicas may record one cluster into one database: each stores what it sees, and with --leader-elect the holder of a lease, which
 needs create, get and update on leases in its namespace, derives what that means. The others take over within 20 s.
@@ -84,6 +87,7 @@ it with --server, programs at /api/v1; /docs describes it.`,
   evictrail run --evacuation-objective node_maintenance=15m --evacuation-objective any=1h
   evictrail run --requesters requesters.txt   # which service accounts are whose
   evictrail run --leader-elect --leader-lease evictrail/evictrail   # one of several replicas
+  evictrail run --audit-anchor /var/lib/evictrail/anchors.jsonl   # proof that facts were not changed afterwards
   evictrail run --spool-dir /var/spool/evictrail --spool-size 20GiB   # a database that may be away for days
   evictrail run --descheduler-metrics-url https://descheduler.kube-system.svc:10258/metrics --descheduler-metrics-insecure
   evictrail run --listen :8443 --auth=kubernetes --tls-cert-file tls.crt --tls-key-file tls.key --audit-token-file tokens
@@ -107,6 +111,7 @@ func (f *runFlags) addFlags(cmd *cobra.Command) {
 	f.leader.addFlags(cmd)
 	f.spool.addFlags(cmd)
 	f.retention.addFlags(cmd)
+	f.evidence.addFlags(cmd)
 	f.kube.addFlags(cmd)
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which the cluster is recorded; by default the UID of its namespace kube-system")
 	cmd.Flags().IntVar(&f.maxVMSeries, "max-vm-series", metrics.DefaultMaxVMSeries, "at most `N` series of each metric about single VMs; those that need somebody most are kept")
@@ -114,7 +119,7 @@ func (f *runFlags) addFlags(cmd *cobra.Command) {
 
 // checkAllFlags returns what is wrong with the flags alone.
 func (f *runFlags) checkAllFlags(cmd *cobra.Command) []error {
-	return []error{f.listen.checkFlags(), f.listen.checkTLS(&f.intake.tls), f.intake.checkFlags(), f.descheduler.checkFlags(cmd), f.prometheus.checkFlags(cmd), f.leader.completeFlags(), f.spool.checkFlags(), f.retention.checkFlags()}
+	return []error{f.listen.checkFlags(), f.listen.checkTLS(&f.intake.tls), f.intake.checkFlags(), f.descheduler.checkFlags(cmd), f.prometheus.checkFlags(cmd), f.leader.completeFlags(), f.spool.checkFlags(), f.retention.checkFlags(), f.evidence.checkFlags()}
 }
 
 func (f *runFlags) run(cmd *cobra.Command) (err error) {

@@ -9,6 +9,7 @@ BEGIN
     LOCK TABLE ONLY evictrail.events IN ACCESS EXCLUSIVE MODE;
     DROP TABLE IF EXISTS evictrail.events_next;
     CREATE TABLE evictrail.events_next (LIKE evictrail.events INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES);
+    ALTER TABLE evictrail.events_next ALTER COLUMN seq SET DEFAULT 0; -- kept facts keep their number; a version that knows none has no new one made
     EXECUTE format('ALTER TABLE evictrail.events_next ADD CONSTRAINT before_the_rest CHECK (occurred_at < %L)', boundary);
     EXECUTE format('GRANT SELECT, INSERT ON evictrail.events_next TO %I', caller);
     UPDATE evictrail.retention SET dropping = boundary, complete = false, done_cluster = '', done_subject = '';

@@ -24,12 +24,16 @@ $$;
 -- some at a time; service accounts and others that Kubernetes itself makes (system:) are no people. In the place of a
 -- name keeps persons apart, for about a month: it is made with a key that is forgotten then. It
 -- returns of which requests. It runs as the owner.
+--
+-- The digests of days (../schema/evidence.sql) leave out what is erased here, and have it in a digest of its own: its salt
+-- goes with the first name, so that nobody can try names out on the digest. A day is not sealed at the same time: the lock.
 CREATE OR REPLACE FUNCTION evictrail.erase_requesters(before timestamptz, most integer) RETURNS TABLE (cluster text, subject text, occurred_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
     key   text;
-    erase text := 'UPDATE evictrail.%I AS e
+    erase text := 'WITH erased AS (
+        UPDATE evictrail.%I AS e
         SET detail = (e.detail - ''source_ip'') || jsonb_strip_nulls(jsonb_build_object(
             ''user'', CASE WHEN o.person IS NOT NULL THEN o.instead END,
             ''impersonator'', CASE WHEN o.impersonator IS NOT NULL THEN o.instead_of_impersonator END,
@@ -53,11 +57,22 @@ DECLARE
             LIMIT $2
         ) AS o
         WHERE (e.cluster, e.subject, e.occurred_at, e.id) = (o.cluster, o.subject, o.occurred_at, o.id)
-        RETURNING e.cluster, e.subject, e.occurred_at';
+        RETURNING e.cluster, e.subject, e.occurred_at, e.seq
+        ), unsalted AS (
+        UPDATE evictrail.evidence AS v SET names_salt = NULL
+        FROM erased AS x
+        WHERE v.cluster = x.cluster
+          AND x.seq > v.after_seq
+          AND x.seq <= v.last_seq
+          AND v.month = date_trunc(''month'', x.occurred_at, ''UTC'')::date
+          AND v.names_salt IS NOT NULL
+        )
+        SELECT cluster, subject, occurred_at FROM erased';
 BEGIN
     IF before > now() - interval '1 day' THEN
         RAISE EXCEPTION 'erase names before %: expected a time a day ago or longer', before USING ERRCODE = '22023';
     END IF;
+    PERFORM pg_advisory_xact_lock(hashtextextended('evictrail names', 0));
     UPDATE evictrail.retention
     SET name_key = gen_random_uuid()::text || gen_random_uuid()::text, name_month = date_trunc('month', before, 'UTC')
     WHERE name_month IS DISTINCT FROM date_trunc('month', before, 'UTC');

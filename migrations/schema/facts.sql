@@ -1,6 +1,7 @@
 -- Facts: what was seen, as trail.Fact has it. They are only ever inserted; months are dropped when their retention is
 -- over, and names of people in requests are erased (retention.sql). What is recorded twice is found in aspects before
 -- it is inserted (docs/adr/0037).
+CREATE SEQUENCE evictrail.events_seq;
 CREATE TABLE evictrail.events (
     cluster        text        NOT NULL CHECK (cluster <> ''),
     subject        text        NOT NULL CHECK (subject LIKE '%:%'), -- whose history it belongs to, such as vmi:shop/db-1 or node:worker-1
@@ -25,6 +26,9 @@ CREATE TABLE evictrail.events (
     value          text        NOT NULL,
     evidence       text        NOT NULL, -- the field or record that it was read from
     detail         jsonb,
+    -- The order in which the facts of a cluster were stored: replicas record one after the other (oneRecorderQuery), so each
+    -- fact has a higher one than all that were committed before. 0: it was stored before schema 43.
+    seq            bigint      NOT NULL DEFAULT nextval('evictrail.events_seq') CHECK (seq >= 0),
     PRIMARY KEY (cluster, subject, occurred_at, id)
 ) PARTITION BY RANGE (occurred_at);
 
@@ -67,6 +71,9 @@ COMMENT ON INDEX evictrail.events_about_nodes IS 'What became of a node, without
 CREATE INDEX events_by_tainted_node ON evictrail.events (cluster, node, occurred_at)
     WHERE kind = 'launcher_pod' AND reason = 'disrupted';
 COMMENT ON INDEX evictrail.events_by_tainted_node IS 'Which VMs a taint of a node may have shut down: derive again.';
+CREATE INDEX events_by_seq ON evictrail.events (cluster, seq)
+    WHERE seq > 0;
+COMMENT ON INDEX evictrail.events_by_seq IS 'Facts in the order in which they were stored: exports, and digests of days.';
 
 -- The last value of each aspect of the objects that still exist: where a restart resumes, and what decides whether a fact
 -- is recorded already.

@@ -28,7 +28,7 @@ WHERE cluster = @cluster`
 
 const clustersQuery = `
 SELECT cluster
-FROM evictrail.clusters
+FROM evictrail_v1.clusters
 ORDER BY cluster`
 
 // Clusters names the clusters that are recorded, sorted.

@@ -132,7 +132,7 @@ CROSS JOIN LATERAL (
 ON CONFLICT DO NOTHING`
 	keptColumns = `
     cluster, subject, occurred_at, id, kind, reason, clock, observed_at, stored_at, seen_late, namespace, vmi, vmi_uid, node, migration, migration_uid,
-    object_kind, object_uid, object_version, what, value, evidence, detail`
+    object_kind, object_uid, object_version, what, value, evidence, detail, seq`
 	podsOfVMsQuery = `
 SELECT DISTINCT p.subject, e.subject
 FROM unnest(@pods::text[], @namespaces::text[], @names::text[]) AS p(subject, namespace, name)

@@ -1,0 +1,4 @@
+package export
+
+// Small bounds have few facts need several transactions and files.
+func init() { factsTogether, mostRows = 7, 10 }
