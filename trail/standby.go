@@ -16,9 +16,7 @@ const (
 )
 
 // StandbyCauses returns all causes.
-func StandbyCauses() []StandbyCause {
-	return []StandbyCause{StandbyAway, StandbyPrimary, StandbyLags}
-}
+func StandbyCauses() []StandbyCause { return standbyLabels.values() }
 
 // StandbySigns describes the standby of a database that is to answer what callers ask.
 type StandbySigns struct {
@@ -30,13 +28,16 @@ type StandbySigns struct {
 	Why        string       `json:"reason,omitempty"` // the same in a few words that anybody may read
 }
 
+// Answered reports whether a standby made the answer that has the signs. It is false for nil.
+func (s *StandbySigns) Answered() bool { return s != nil && s.Used }
+
 // lagShown is how many seconds a standby may be behind before people read of it: its position is asked for every second.
 const lagShown = 2
 
 // Notice returns a sentence about answers that are older than now because a standby has them. It is empty where none are,
 // and for nil.
 func (s *StandbySigns) Notice() string {
-	if s == nil || !s.Used || s.LagSeconds < lagShown {
+	if !s.Answered() || s.LagSeconds < lagShown {
 		return ""
 	}
 	return fmt.Sprintf("Read from a standby of the database, as of %s (%s behind).", formatClock(s.AsOf), s.formatLag())
@@ -64,7 +65,7 @@ func (s *StandbySigns) formatLag() string {
 // checkStandby looks whether answers are from a standby that is too far behind, which happens where the primary does not
 // answer. A primary that answers in place of its standby is no finding: answers are whole.
 func (s ClusterSigns) checkStandby() []finding {
-	if s.Standby == nil || !s.Standby.Used || s.Standby.Cause == "" {
+	if !s.Standby.Answered() || s.Standby.Cause == "" {
 		return nil
 	}
 	return []finding{{state: RecorderDegraded, since: s.Standby.Since, why: []string{s.Standby.Sentence()}}}

@@ -45,7 +45,9 @@ type Readers func(ctx context.Context, of trail.Scope, page func(context.Context
 
 // ForAll returns Readers with the same Reader for every visitor, for a server that has one user.
 func ForAll(r Reader) Readers {
-	return func(ctx context.Context, _ trail.Scope, page func(context.Context, Reader) error) error { return page(ctx, r) }
+	return func(ctx context.Context, _ trail.Scope, page func(context.Context, Reader) error) error {
+		return page(ctx, r)
+	}
 }
 
 // Site serves the pages.
@@ -264,7 +266,7 @@ func (v *visit) loadSummaries() (err error) {
 		return err
 	}
 	for _, s := range v.recorders {
-		if s.Standby != nil && s.Standby.Used && s.At.Before(v.asked) {
+		if s.Standby.Answered() && s.At.Before(v.asked) {
 			v.asked = s.At
 		}
 	}

@@ -27,7 +27,7 @@ func (s *Reader) Changes(ctx context.Context, q trail.Query, back time.Duration)
 	if !within {
 		return nil, nil
 	}
-	if s.standby != nil && s.standby.Used { // what changed within that time may have come only now
+	if s.standby.Answered() { // what changed within that time may have come only now
 		back += time.Duration(s.standby.LagSeconds * float64(time.Second))
 	}
 	var out []time.Time

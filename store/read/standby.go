@@ -14,7 +14,7 @@ func (s *Reader) Under(signs *trail.StandbySigns) *Reader {
 
 // asOf returns the moment for which the reader speaks.
 func (s *Reader) asOf() time.Time {
-	if s.standby != nil && s.standby.Used {
+	if s.standby.Answered() {
 		return s.standby.AsOf
 	}
 	return time.Now().UTC()
@@ -24,7 +24,7 @@ func (s *Reader) asOf() time.Time {
 // sign of life of the cluster, as stored: a standby may have more by now than when its position was asked for, and rows
 // that are newer than the moment of an answer would be derived again for it.
 func (s *Reader) clampNow(now, alive time.Time) time.Time {
-	if s.standby == nil || !s.standby.Used || now.Before(s.standby.AsOf) {
+	if !s.standby.Answered() || now.Before(s.standby.AsOf) {
 		return now
 	}
 	if alive.After(s.standby.AsOf) {
