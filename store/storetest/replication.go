@@ -124,3 +124,23 @@ func (r *Replication) Query(address, query string) string {
 	require.NoError(r.tb, conn.QueryRow(r.tb.Context(), query, pgx.QueryExecModeSimpleProtocol).Scan(&text))
 	return text
 }
+
+// Exec runs a statement on a server.
+func (r *Replication) Exec(address, statement string) {
+	r.tb.Helper()
+	conn, err := pgx.Connect(r.tb.Context(), address)
+	require.NoError(r.tb, err)
+	defer func() { _ = conn.Close(context.WithoutCancel(r.tb.Context())) }()
+	_, err = conn.Exec(r.tb.Context(), statement, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(r.tb, err)
+}
+
+// Answers reports whether a server does.
+func (r *Replication) Answers(address string) bool {
+	conn, err := pgx.Connect(r.tb.Context(), address)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close(r.tb.Context())
+	return true
+}
