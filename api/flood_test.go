@@ -45,7 +45,7 @@ func TestJunkLocksNobodyOut(t *testing.T) {
 	h := Server{
 		Gate:    &Gate{Reviewer: c, Cluster: func() string { return "prod" }, hold: hold},
 		Health:  &Health{Status: func(context.Context) trail.RecorderStatus { return trail.RecorderStatus{} }, Metrics: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})},
-		Readers: func(trail.Scope) Reader { return nil },
+		Readers: ForAll(nil),
 		Stream:  &Stream{Done: newClosedChannel(), Changes: func(context.Context, trail.Scope, trail.Query, time.Duration) ([]time.Time, error) { return nil, nil }},
 	}.Handler()
 	server := httptest.NewServer(h)

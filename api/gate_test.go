@@ -91,13 +91,13 @@ func newGuardedServer(f *fakeCluster, scopes *[]trail.Scope) (api.Server, *[]str
 			},
 			Failed: func(error) {},
 		},
-		Readers: func(scope trail.Scope) api.Reader {
+		Readers: func(ctx context.Context, scope trail.Scope, answer func(context.Context, api.Reader) error) error {
 			mu.Lock()
-			defer mu.Unlock()
 			*scopes = append(*scopes, scope)
-			return &fakeReader{names: func(context.Context, trail.NameQuery) ([]string, error) { return scope.Namespaces(), nil }}
+			mu.Unlock()
+			return answer(ctx, &fakeReader{names: func(context.Context, trail.NameQuery) ([]string, error) { return scope.Namespaces(), nil }})
 		},
-		Site: &web.Site{Readers: func(trail.Scope) web.Reader { return nobodysPages{} }},
+		Site: &web.Site{Readers: web.ForAll(nobodysPages{})},
 		Health: &api.Health{Status: func(context.Context) trail.RecorderStatus {
 			return trail.RecorderStatus{State: trail.RecorderRecording}
 		}, Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

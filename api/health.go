@@ -30,7 +30,7 @@ func (h Health) buildRoutes(c *crowd, gate *Gate) []route {
 		{method: http.MethodGet, path: "/livez", tag: tagHealth, id: "getLivez", short: "Ask whether the process lives",
 			answers: []answer{plain(http.StatusOK, "It does.")}, handler: http.HandlerFunc(h.serveLivez)},
 		{method: http.MethodGet, path: "/readyz", tag: tagHealth, id: "getReadyz", short: "Ask whether everything is watched and stored",
-			answers: []answer{plain(http.StatusOK, "`ok` while it is. Else the state of the recorder, since when, and below why, a line each: what is seen is kept all the same."),
+			answers: []answer{plain(http.StatusOK, "`ok` while it is. Else the state of the recorder, since when, and below why, a line each: what is seen is kept all the same. With --database-read-url the last line says which server answers questions, and how far the standby is behind."),
 				plain(http.StatusServiceUnavailable, "The same, where something is not seen or not kept.")}, handler: http.HandlerFunc(h.serveReadyz)},
 		{method: http.MethodGet, path: "/metrics", tag: tagHealth, id: "getMetrics", short: "Get the metrics, for Prometheus",
 			answers: []answer{plain(http.StatusOK, "The metrics, in the format that Accept asks for.")}, problems: callProblems, handler: h.newMetricsHandler(c, gate)},
@@ -55,7 +55,8 @@ func (h Health) serveLivez(w http.ResponseWriter, _ *http.Request) {
 	answerText(w, http.StatusOK, "ok")
 }
 
-// serveReadyz answers 200 while everything is seen and kept, else 503. Its first line is ok only where nothing at all is wrong.
+// serveReadyz answers 200 while everything is seen and kept, else 503. Its first line is ok only where nothing at
+// all is wrong with recording.
 func (h Health) serveReadyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
@@ -66,6 +67,9 @@ func (h Health) serveReadyz(w http.ResponseWriter, r *http.Request) {
 	}
 	if !s.Healthy() {
 		lines = slices.Concat([]string{fmt.Sprintf("%s since %s", s.State, s.Since.UTC().Format(time.RFC3339))}, s.Why, s.Details)
+	}
+	if s.Standby != nil {
+		lines = append(lines, s.Standby.Sentence())
 	}
 	answerText(w, code, strings.Join(lines, "\n"))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// changesHeader names the time to go on with in changes-since: ours when the list was asked for, less changesSlack. Rows
+// changesHeader names the time to go on with in changes-since: ours when the list was asked for, or that for which a standby answered, less changesSlack. Rows
 // that others were writing during that time bear a time from before they could be seen, and the database's clock is not ours: so a
 // row may come twice, and none is missed as long as a transaction and the difference of the clocks are shorter together.
 const (
@@ -40,14 +40,18 @@ func listRows(v trail.View) asking {
 			return reply{}, err
 		}
 		header := http.Header{"Vary": {"Accept"}}
-		header.Set(changesHeader, now.Add(-changesSlack).Format(time.RFC3339))
 		if next != nil {
 			header.Set("Link", formatNextLink(r.URL.Query(), next))
 		}
 		from, to := a.Period(next, now)
-		if err := addListRecorders(ctx, reader, header, a.Cluster, from, to); err != nil {
+		note, err := addListRecorders(ctx, reader, header, a.Cluster, from, to)
+		if err != nil {
 			return reply{}, err
 		}
+		if note != nil && note.Standby.Answered() && note.Standby.AsOf.Before(now) {
+			now = note.Standby.AsOf
+		}
+		header.Set(changesHeader, now.Add(-changesSlack).Format(time.RFC3339))
 		return reply{contentTypes[a.format], header, body}, nil
 	}
 }

@@ -107,7 +107,8 @@ func listNodes(ctx context.Context, reader Reader, r *http.Request) (reply, erro
 		return reply{}, err
 	}
 	answer.header = http.Header{"Vary": {"Accept"}}
-	return answer, addListRecorders(ctx, reader, answer.header, a.Cluster, now, time.Time{})
+	_, err = addListRecorders(ctx, reader, answer.header, a.Cluster, now, time.Time{})
+	return answer, err
 }
 
 // newNodeTable returns nodes as a table, whose columns are the names in JSON.

@@ -30,9 +30,7 @@ func TestOtherSitesCannotWrite(t *testing.T) {
 		return struct{}{}, false, err
 	}}
 	s.Admission = &api.Admission{Access: api.Access{Open: true}, Review: func([]byte) ([]byte, func(), error) { return []byte("{}"), func() { written++ }, nil }}
-	s.Readers = func(trail.Scope) api.Reader {
-		return &fakeReader{whatIf: func(context.Context, whatif.Question) (whatif.Answer, error) { return whatif.Answer{}, nil }}
-	}
+	s.Readers = api.ForAll(&fakeReader{whatIf: func(context.Context, whatif.Question) (whatif.Answer, error) { return whatif.Answer{}, nil }})
 	s.Acknowledgers = func(trail.Scope) api.Acknowledger { written++; return nil }
 	s.Site = &web.Site{Readers: web.ForAll(nobodysPages{})}
 	h := s.Handler()

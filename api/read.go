@@ -20,7 +20,7 @@ const (
 
 // reads answers the routes that ask a Reader.
 type reads struct {
-	readers func(trail.Scope) Reader
+	readers Readers
 	gate    *Gate
 	failed  func(error)
 	crowd   *crowd
@@ -55,7 +55,13 @@ func (s *reads) newHandlerWithin(timeout time.Duration, turn turn, ask asking) h
 		w.Header().Set("Cache-Control", uncached)
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
-		answer, sent, err := s.inTurn(ctx, turn, func() (reply, error) { return ask(ctx, s.readers(who.scope), r) })
+		answer, sent, err := s.inTurn(ctx, turn, func() (answer reply, err error) {
+			err = s.readers(ctx, who.scope, func(ctx context.Context, reader Reader) (err error) {
+				answer, err = ask(ctx, reader, r)
+				return err
+			})
+			return answer, err
+		})
 		if err != nil {
 			s.problemOf(err, timeout).write(w)
 			return

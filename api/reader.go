@@ -9,8 +9,16 @@ import (
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
-// ForAll returns a function with the same Reader for every caller, for a server that has one user.
-func ForAll(r Reader) func(trail.Scope) Reader { return func(trail.Scope) Reader { return r } }
+// Readers has a question answered by a Reader of what a caller who sees so much may read: all of it by that one. Where that
+// Reader cannot answer, and one of another server may, it is answered once more by that. The error is that of the last.
+type Readers func(ctx context.Context, of trail.Scope, answer func(context.Context, Reader) error) error
+
+// ForAll returns Readers with the same Reader for every caller, for a server that has one user.
+func ForAll(r Reader) Readers {
+	return func(ctx context.Context, _ trail.Scope, answer func(context.Context, Reader) error) error {
+		return answer(ctx, r)
+	}
+}
 
 // Reader answers what people and programs ask: the store does, and so does the client of another evictrail. It must be safe
 // for concurrent use. Why and WhyNot return trail.ErrNotFound where the VM or node is not known, and *trail.AmbiguousError

@@ -17,6 +17,7 @@ const recordersPath = "/api/v1/recorders"
 const (
 	recorderHeader   = "Evictrail-Recorder-State"
 	unobservedHeader = "Evictrail-Not-Observed"
+	standbyHeader    = "Evictrail-Standby-As-Of"
 )
 
 // recorderQuery asks for the state of recorders.
@@ -55,13 +56,13 @@ func listRecorders(ctx context.Context, reader Reader, r *http.Request) (reply, 
 	return newJSONReply(all, err)
 }
 
-// addListRecorders adds to the headers of a list the worst state of the recorders of its clusters, and the gaps that overlap its period.
-func addListRecorders(ctx context.Context, reader Reader, header http.Header, cluster string, from, to time.Time) error {
+// addListRecorders adds to the headers of a list the worst state of the recorders of its clusters, which it returns, and the gaps that overlap its
+// period. It is nil where no recorder is known.
+func addListRecorders(ctx context.Context, reader Reader, header http.Header, cluster string, from, to time.Time) (note *trail.RecorderNote, err error) {
 	all, err := reader.Recorders(ctx, cluster, from, to)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var note *trail.RecorderNote
 	if worst, is := trail.Worst(all); is {
 		note = worst.Note()
 	}
@@ -70,13 +71,16 @@ func addListRecorders(ctx context.Context, reader Reader, header http.Header, cl
 		gaps = append(gaps, s.NotObserved...)
 	}
 	addRecorder(header, note, gaps)
-	return nil
+	return note, nil
 }
 
 // addRecorder adds the headers that describe the recording behind an answer. Note may be nil.
 func addRecorder(header http.Header, note *trail.RecorderNote, gaps []trail.Gap) {
 	if note != nil {
 		header.Set(recorderHeader, string(note.State))
+		if s := note.Standby; s.Answered() {
+			header.Set(standbyHeader, s.AsOf.UTC().Format(time.RFC3339Nano))
+		}
 	}
 	var texts []string
 	for _, g := range gaps {
@@ -117,7 +121,20 @@ func stateFields() fields {
 		{"since", newTimeSchema("When that state began.")},
 		{"why", withDescription(listOf(newTextSchema()), "The reasons in sentences, those of the state first. Empty while recording.")},
 		{"replayed", schema{Type: types{"boolean"}, Description: "The cluster was played from a recording; it is not being recorded."}},
+		{"standby", standbySchema()},
 	}
+}
+
+// standbySchema describes a trail.StandbySigns.
+func standbySchema() schema {
+	return withDescription(newObjectSchema([]string{"used", "lag_seconds"}, fields{
+		{"used", schema{Type: types{"boolean"}, Description: "The standby made this answer. Otherwise the primary did."}},
+		{"since", newTimeSchema("When it became so.")},
+		{"as_of", newTimeSchema("The moment up to which the standby has everything. Missing while that is not known.")},
+		{"lag_seconds", schema{Type: types{"number"}, Description: "How long ago that was when the answer began."}},
+		{"cause", withDescription(oneOf(trail.StandbyCauses()...), "Why the standby is not used, or is although it is too far behind. Missing where neither is so.")},
+		{"reason", withDescription(newTextSchema(), "The same in a few words.")},
+	}), "The standby of the database that is to answer questions. Missing without --database-read-url.")
 }
 
 func gapSchema() schema {

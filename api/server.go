@@ -18,8 +18,8 @@ type Server struct {
 	Admission *Admission
 	Site      *web.Site // the web page
 	Stream    *Stream
-	// Readers returns what answers the routes below /api/v1 to a caller who sees so much; nil: there are none.
-	Readers func(trail.Scope) Reader
+	// Readers answers the routes below /api/v1; nil: there are none.
+	Readers Readers
 	// Acknowledgers returns what writes acknowledgements for a caller who sees so much; nil: nothing is written.
 	Acknowledgers func(trail.Scope) Acknowledger
 	// Gate says who callers are, and what each may see; nil: everybody sees everything.

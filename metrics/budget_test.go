@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -56,6 +57,8 @@ func bigCluster(s trail.State) *prometheus.Registry {
 	m.SetUpkeep(trail.Upkeep{FactsFrom: start}, start)
 	m.RetentionLast.WithLabelValues().Set(1)
 	m.SetRecorder(trail.RecorderStatus{State: trail.RecorderRecording, Since: start})
+	m.SetStandby(trail.StandbySigns{Used: true, AsOf: start, LagSeconds: 1})
+	m.AnswerRepeated(errors.New("the standby is gone"))
 	m.SetLeader(trail.LeaderSigns{Leads: true, Since: start}, 1, start)
 	m.SetState(s)
 	return reg

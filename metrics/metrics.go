@@ -59,6 +59,10 @@ type Metrics struct {
 	StorePool          *prometheus.GaugeVec     // state
 	StoreErrors        *prometheus.CounterVec   // op, sqlstate_class
 	StoreWrite         *prometheus.HistogramVec // op; seconds
+	StandbyUsed        *prometheus.GaugeVec     // no label, so that it can be absent; 1 when it answers
+	StandbyLag         *prometheus.GaugeVec     // no label, so that it can be absent; seconds
+	StandbyFallbacks   *prometheus.CounterVec   // cause
+	StandbyRepeated    *prometheus.CounterVec   // sqlstate_class
 	WatchLastActivity  *prometheus.GaugeVec     // resource; Unix seconds
 	WatchRestarts      *prometheus.CounterVec   // resource, reason
 	WatchSynced        *prometheus.GaugeVec     // resource; 1 once its first list was taken
@@ -106,6 +110,8 @@ func New(reg prometheus.Registerer) *Metrics {
 		DeadLetters: f.newGauges(DeadLetters),
 		SpoolFsync:  f.newHistograms(SpoolFsyncDurationSeconds), QueueLength: f.newGauge(QueueLength), StoreUp: f.newGauge(StoreUp), StorePool: f.newGauges(StorePoolConnections),
 		StoreErrors: f.newCounters(StoreErrorsTotal), StoreWrite: f.newHistograms(StoreWriteDurationSeconds),
+		StandbyUsed: f.newGauges(StandbyUsed), StandbyLag: f.newGauges(StandbyLagSeconds),
+		StandbyFallbacks: f.newCounters(StandbyFallbacksTotal), StandbyRepeated: f.newCounters(StandbyRepeatedTotal),
 		WatchLastActivity: f.newGauges(WatchLastActivityTimestamp), WatchRestarts: f.newCounters(WatchRestartsTotal), WatchSynced: f.newGauges(WatchSynced),
 		DisplacedEvents: f.newCounters(DisplacedEventsTotal), TrackedObjects: f.newGauges(TrackedObjects), Leader: f.newGauge(Leader), DeriveLag: f.newGauges(DeriveLagSeconds), WindowMemory: f.newGauges(WindowMemoryBytes), ClockSkew: f.newGauges(ClockSkewSeconds),
 		AuditEvents: f.newCounters(AuditEventsTotal), AuditLastEvent: f.newGauge(AuditLastEventTimestamp), AuditEnabled: f.newGauge(AuditEnabled),
@@ -155,6 +161,7 @@ func (f factory) newHistograms(name string) *prometheus.HistogramVec {
 
 func (m *Metrics) startAtZero() {
 	initCounters(m.Epochs, toStrings(trail.BreakCauses())...)
+	initCounters(m.StandbyFallbacks, toStrings(trail.StandbyCauses())...)
 	for _, k := range trail.Kinds() { // an increase of what is lost is an alert; of facts it is none, and they have no series before the first
 		for _, cause := range []string{LostSpoolFull, LostStoreReject, LostShutdownDeadline} {
 			m.Lost.WithLabelValues(string(k.Kind), cause)

@@ -66,3 +66,29 @@ func (m *Metrics) SetRecorder(s trail.RecorderStatus) {
 	}
 	m.RecorderStateSince.WithLabelValues().Set(Unix(s.Since))
 }
+
+// SetStandby shows how the standby is that is to answer what is asked.
+func (m *Metrics) SetStandby(s trail.StandbySigns) {
+	used := 0.0
+	if s.Used {
+		used = 1
+	}
+	m.StandbyUsed.WithLabelValues().Set(used)
+	if s.AsOf.IsZero() {
+		m.StandbyLag.Reset()
+		return
+	}
+	m.StandbyLag.WithLabelValues().Set(s.LagSeconds)
+}
+
+// StandbyChanged counts that something else than the standby as it should be answers from now on.
+func (m *Metrics) StandbyChanged(s trail.StandbySigns) {
+	if s.Cause != "" {
+		m.StandbyFallbacks.WithLabelValues(string(s.Cause)).Inc()
+	}
+}
+
+// AnswerRepeated counts an answer that the standby failed to make.
+func (m *Metrics) AnswerRepeated(err error) {
+	m.StandbyRepeated.WithLabelValues(sqlStateClass(err)).Inc()
+}

@@ -357,6 +357,12 @@ var recorderLabels = labels[RecorderState]{
 	{RecorderNotRecording, "not recording", "Nothing is seen, or no recorder runs."},
 }
 
+var standbyLabels = labels[StandbyCause]{
+	{StandbyAway, "standby away", "The standby of the database does not answer, so the primary answers what is asked."},
+	{StandbyPrimary, "no standby", "The server that is to be the standby takes writes: it was promoted, or is none."},
+	{StandbyLags, "standby behind", "The standby is further behind the primary than it may be."},
+}
+
 var sourceLabels = labels[string]{
 	{"virtualmachineinstances", "VMIs", "The watch of VirtualMachineInstances."},
 	{"virtualmachineinstancemigrations", "migrations", "The watch of VirtualMachineInstanceMigrations."},
@@ -537,6 +543,7 @@ func LabelSets() []LabelSet {
 		lackLabels.newSet("reason for which load is not known", "node_context.reason"),
 		loadOriginLabels.newSet("origin of load", "node_context.origin"),
 		recorderLabels.newSet("state of the recorder"),
+		standbyLabels.newSet("cause for which a standby does not answer"),
 		sourceLabels.newSet("source of facts", "gaps.source"),
 		clockLabels.newSet("clock of a fact", "events.clock"),
 		annotationLabels.newSet("life of the annotation eviction-in-progress"),

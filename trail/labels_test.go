@@ -28,7 +28,7 @@ var closedTypes = map[string]string{
 	"LoopKind": "loop kind", "LoopPath": "path of a dual retry loop", "LoopEnd": "end of a loop", "DrainOutcome": "outcome of a drain",
 	"Blocker": "blocker of a drain", "OutageCause": "cause of a node outage", "OutageEnd": "end of a node outage", "ObstacleKind": "obstacle to a move",
 	"LoadMoment": "moment of a load sample", "LoadSample": "sample around a moment", "LoadLack": "reason for which load is not known",
-	"LoadOrigin": "origin of load", "RecorderState": "state of the recorder", "Clock": "clock of a fact", "FoundKind": "kind of a search result",
+	"LoadOrigin": "origin of load", "RecorderState": "state of the recorder", "StandbyCause": "cause for which a standby does not answer", "Clock": "clock of a fact", "FoundKind": "kind of a search result",
 	"VMState": "state of a VM that runs", "Outlook": "outlook of an evacuation",
 	"Kind": "kind of a fact", "RequestSource": "source of an eviction request",
 }

@@ -48,6 +48,7 @@ type ClusterSigns struct {
 	LastEventAt time.Time // of the newest event; zero where there is none
 	Replayed    bool      // it was played from a recording
 	Replicas    []ReplicaReport
+	Standby     *StandbySigns // that is to answer what is asked; nil: the primary alone does
 }
 
 // RecorderStatus is the verdict on the recording of a cluster.
@@ -62,13 +63,14 @@ type RecorderStatus struct {
 	Replayed    bool          `json:"replayed"`               // played from a recording, which is over
 	At          time.Time     `json:"at"`                     // for when this speaks
 	NotObserved []Gap         `json:"not_observed,omitempty"` // gaps that overlap the time that was asked for, the newest first; none where none was
+	Standby     *StandbySigns `json:"standby,omitempty"`      // that is to answer what is asked; nil: the primary alone does
 	Details     []string      `json:"-"`                      // errors in full, which only who operates evictrail is to read
 	Unready     bool          `json:"-"`                      // what runs should not be asked, nor be sent anything
 }
 
 // Status judges the recording of a cluster at a time.
 func (s ClusterSigns) Status(now time.Time) RecorderStatus {
-	st := RecorderStatus{Cluster: s.Cluster, AliveAt: s.AliveAt, LastEventAt: s.LastEventAt, At: now, Why: []string{}, Unseen: []string{}}
+	st := RecorderStatus{Cluster: s.Cluster, AliveAt: s.AliveAt, LastEventAt: s.LastEventAt, At: now, Why: []string{}, Unseen: []string{}, Standby: s.Standby}
 	var fresh []ReplicaReport
 	for _, r := range s.Replicas {
 		if r.AliveAt.After(st.AliveAt) {
@@ -93,6 +95,7 @@ func (s ClusterSigns) Status(now time.Time) RecorderStatus {
 	default:
 		found = checkSilence(st.AliveAt, now)
 	}
+	found = append(found, s.checkStandby()...)
 	worst := worstOf(found, startOf(fresh))
 	st.State, st.Since, st.Details, st.Unready = worst.state, worst.since, worst.details, worst.unready
 	st.Why = append(st.Why, worst.why...)

@@ -62,11 +62,12 @@ type RecorderNote struct {
 	Since    time.Time     `json:"since,omitzero"`
 	Why      []string      `json:"why"`
 	Replayed bool          `json:"replayed,omitempty"`
+	Standby  *StandbySigns `json:"standby,omitempty"` // that is to answer what is asked; nil: the primary alone does
 }
 
 // Note returns the part of the status that answers carry; never nil.
 func (s RecorderStatus) Note() *RecorderNote {
-	return &RecorderNote{s.State, s.Since, s.Why, s.Replayed}
+	return &RecorderNote{s.State, s.Since, s.Why, s.Replayed, s.Standby}
 }
 
 // Notice is RecorderStatus.Notice. It is empty for a nil note.
@@ -75,6 +76,14 @@ func (n *RecorderNote) Notice() string {
 		return ""
 	}
 	return strings.ToUpper(n.State.Label().Short) + ": " + firstOf(n.Why) + " What is shown may be incomplete."
+}
+
+// StandbyNotice is StandbySigns.Notice. It is empty for a nil note.
+func (n *RecorderNote) StandbyNotice() string {
+	if n == nil {
+		return ""
+	}
+	return n.Standby.Notice()
 }
 
 // DescribeGaps returns one sentence that names gaps, the period and cause of each. Sources that were lost and found together are named

@@ -116,6 +116,9 @@ func (s *Site) newFormHandler(write func(*http.Request) error) http.HandlerFunc 
 
 // writeAndReturn writes, and leads back to the page with the form; a refusal is shown with the way there.
 func (v *visit) writeAndReturn(write func(*http.Request) error) error {
+	if err := v.readPage(func(*visit) error { return nil }); err != nil { // what surrounds a refusal
+		return err
+	}
 	err := write(v.Request)
 	if refusal, is := errors.AsType[*Refusal](err); is && refusal.Status != http.StatusUnauthorized {
 		v.Title, v.Content = "Not written", failure{What: asSentence(refusal.Text), Choose: []choice{{"Go back", v.Here}}}

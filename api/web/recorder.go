@@ -17,6 +17,7 @@ type banner struct {
 	Class    string                 // good, warn, bad or past
 	State    trail.RecorderState    // the worst
 	Headline string                 // with the age of the newest event
+	Standby  string                 // that what is shown is older than now, as a standby of the database has it; empty: it is not
 	Recorder *trail.RecorderStatus  // of the cluster, where it is not fully recorded
 	Troubled []trail.RecorderStatus // of several clusters: those that are not fully recorded
 	Live     bool                   // something is recorded
@@ -46,6 +47,7 @@ func bannerOf(all []trail.RecorderStatus, cluster string) *banner {
 		return nil
 	}
 	b := &banner{Class: recorderClass(worst), State: worst.State, Headline: worst.Headline(), Certain: worst.Certain(), Live: slices.ContainsFunc(all, trail.RecorderStatus.Live)}
+	b.Standby = worst.Standby.Notice()
 	if len(all) == 1 {
 		if !b.Certain {
 			b.Recorder = &worst

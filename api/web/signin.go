@@ -60,7 +60,7 @@ func (v *visit) authorizeVisitor() error {
 			return err
 		}
 	}
-	v.Visitor, v.reader, v.limited = visitor.Name, v.site.Readers(visitor.Scope), visitor.Scope.Limited()
+	v.Visitor, v.scope, v.limited = visitor.Name, visitor.Scope, visitor.Scope.Limited()
 	return nil
 }
 

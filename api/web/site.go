@@ -39,13 +39,21 @@ type Reader interface {
 	Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error)
 }
 
-// ForAll returns a function with the same Reader for every visitor, for a server that has one user.
-func ForAll(r Reader) func(trail.Scope) Reader { return func(trail.Scope) Reader { return r } }
+// Readers has a page made with a Reader of what a visitor who sees so much may read: all of it with that one. Where that
+// Reader cannot answer, and one of another server may, the page is made once more with that. The error is that of the last.
+type Readers func(ctx context.Context, of trail.Scope, page func(context.Context, Reader) error) error
+
+// ForAll returns Readers with the same Reader for every visitor, for a server that has one user.
+func ForAll(r Reader) Readers {
+	return func(ctx context.Context, _ trail.Scope, page func(context.Context, Reader) error) error {
+		return page(ctx, r)
+	}
+}
 
 // Site serves the pages.
 type Site struct {
-	// Readers returns where the pages of a visitor who sees so much get what they show.
-	Readers func(trail.Scope) Reader
+	// Readers is where pages get what they show.
+	Readers Readers
 	// Admit says who a visitor is, and what they may see; an error may be a *Refusal. Nil: everybody sees everything.
 	Admit func(*http.Request) (Visitor, error)
 	// Guarded reports whether visitors are asked who they are: then they can sign in and out.
@@ -112,13 +120,14 @@ func (s *Site) Route(r *mux.Router) {
 type visit struct {
 	*http.Request
 	site    *Site
-	reader  Reader // of what the visitor may see
-	limited bool   // the visitor sees some namespaces alone
+	scope   trail.Scope // what the visitor may see
+	reader  Reader      // of that
+	limited bool        // the visitor sees some namespaces alone
 	w       http.ResponseWriter
 	status  int          // of the page that was made; 0: none was
 	body    bytes.Buffer // of it
 	sent    func()       // to be called when it was sent; nil: nothing is
-	asked   time.Time    // when the page was asked for
+	asked   time.Time    // when the page was asked for, or of a standby for when it speaks
 
 	recorders []trail.RecorderStatus // of all clusters, ordered by name
 	frame
@@ -158,7 +167,9 @@ func (s *Site) newPageHandler(show func(*visit) error) http.HandlerFunc {
 // newPageHandlerWithin is page with bounds of its own.
 func (s *Site) newPageHandlerWithin(timeout time.Duration, turn Turn, show func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		s.serveVisit(w, r, func(v *visit) error { return v.showToVisitor(timeout, turn, show) })
+		s.serveVisit(w, r, func(v *visit) error {
+			return v.showToVisitor(timeout, turn, func(v *visit) error { return v.readPage(show) })
+		})
 	}
 }
 
@@ -225,10 +236,20 @@ func (v *visit) inTurn(timeout time.Duration, turn Turn, show func(*visit) error
 			}
 		}()
 	}
-	if err := v.loadSummaries(); err != nil {
-		return err
-	}
 	return show(v)
+}
+
+// readPage makes a page of what a Reader answers, of another one from the beginning where the first cannot.
+func (v *visit) readPage(show func(*visit) error) error {
+	request, blank, asked := v.Request, v.frame, v.asked
+	defer func() { v.Request = request }()
+	return v.site.Readers(v.Context(), v.scope, func(ctx context.Context, reader Reader) error {
+		v.Request, v.frame, v.asked, v.reader = request.WithContext(ctx), blank, asked, reader
+		if err := v.loadSummaries(); err != nil {
+			return err
+		}
+		return show(v)
+	})
 }
 
 // Unknown answers that there is no such page.
@@ -243,6 +264,11 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 func (v *visit) loadSummaries() (err error) {
 	if v.recorders, err = v.reader.Recorders(v.Context(), "", time.Time{}, time.Time{}); err != nil {
 		return err
+	}
+	for _, s := range v.recorders {
+		if s.Standby.Answered() && s.At.Before(v.asked) {
+			v.asked = s.At
+		}
 	}
 	v.Clusters, err = v.reader.Summaries(v.Context())
 	return err

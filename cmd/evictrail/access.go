@@ -8,10 +8,8 @@ import (
 
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/api/kube"
-	"github.com/evictrail/evictrail/api/web"
 	"github.com/evictrail/evictrail/metrics"
-	"github.com/evictrail/evictrail/store"
-	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/store/standby"
 )
 
 // How callers of the API, the page and the metrics are distinguished.
@@ -30,7 +28,7 @@ func (l *listenFlags) listAllowedHosts() []string {
 }
 
 // newGate makes the gate that callers pass; nil where nobody is asked who they are.
-func (l *listenFlags) newGate(config *rest.Config, s *store.Store, cluster func() string, m *metrics.Metrics, log *slog.Logger) (*api.Gate, error) {
+func (l *listenFlags) newGate(config *rest.Config, reads *standby.Servers, cluster func() string, m *metrics.Metrics, log *slog.Logger) (*api.Gate, error) {
 	if l.auth != authKubernetes {
 		return nil, nil
 	}
@@ -39,12 +37,7 @@ func (l *listenFlags) newGate(config *rest.Config, s *store.Store, cluster func(
 		return nil, err
 	}
 	return &api.Gate{
-		Reviewer: reviewer, Audiences: l.audiences, ServerTokens: api.ServerTokens(l.serverTokens), Cluster: cluster, Namespaces: s.Namespaces, Denied: m.Refused,
+		Reviewer: reviewer, Audiences: l.audiences, ServerTokens: api.ServerTokens(l.serverTokens), Cluster: cluster, Namespaces: callersOf{reads}.listNamespaces, Denied: m.Refused,
 		Failed: func(err error) { log.Warn("caller not let in", "err", err) },
 	}, nil
-}
-
-// readersOf returns what reads a database for the API, and for the web page, to callers who see so much.
-func readersOf(s *store.Store) (forPrograms func(trail.Scope) api.Reader, forPages func(trail.Scope) web.Reader) {
-	return func(scope trail.Scope) api.Reader { return s.SeenBy(scope) }, func(scope trail.Scope) web.Reader { return s.SeenBy(scope) }
 }

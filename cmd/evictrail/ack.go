@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evictrail/evictrail/api"
-	"github.com/evictrail/evictrail/api/client"
-	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -81,14 +79,6 @@ type acknowledger interface {
 
 var _ acknowledger = api.Acknowledger(nil)
 
-// acknowledgerOf returns where acknowledgements are written of what flags name.
-func acknowledgerOf(r reader) acknowledger {
-	if s, is := r.(*store.Store); is {
-		return s.AcknowledgerOf(trail.Everything())
-	}
-	return r.(*client.Client)
-}
-
 // acknowledge writes what the flags say of a VM or a node, and prints it.
 func (f *ackFlags) acknowledge(cmd *cobra.Command, of trail.Subject) error {
 	var holds days
@@ -102,15 +92,15 @@ func (f *ackFlags) acknowledge(cmd *cobra.Command, of trail.Subject) error {
 	if err != nil {
 		return usageErrorf("%w", err)
 	}
-	return f.write(cmd, func(ctx context.Context, s reader) (trail.Acknowledgement, error) {
-		a, err := acknowledgerOf(s).Acknowledge(ctx, a)
-		return a, inCluster(ctx, s, f.cluster, err)
+	return f.write(cmd, func(ctx context.Context, s *source) (trail.Acknowledgement, error) {
+		a, err := s.Acknowledge(ctx, a)
+		return a, inCluster(ctx, s.written, f.cluster, err)
 	})
 }
 
 // write runs what writes an acknowledgement, and prints that.
-func (f *ackFlags) write(cmd *cobra.Command, write func(context.Context, reader) (trail.Acknowledgement, error)) error {
-	s, err := f.from.openReader(cmd.Context())
+func (f *ackFlags) write(cmd *cobra.Command, write func(context.Context, *source) (trail.Acknowledgement, error)) error {
+	s, err := f.from.openSource(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -186,8 +176,8 @@ func newWithdraw() *cobra.Command {
 			if err := id.UnmarshalText([]byte(args[0])); err != nil {
 				return usageErrorf("%q: expected the ID of an acknowledgement, as `evictrail ack list` shows it", args[0])
 			}
-			return f.write(cmd, func(ctx context.Context, s reader) (trail.Acknowledgement, error) {
-				return acknowledgerOf(s).Withdraw(ctx, id, f.nameAuthor())
+			return f.write(cmd, func(ctx context.Context, s *source) (trail.Acknowledgement, error) {
+				return s.Withdraw(ctx, id, f.nameAuthor())
 			})
 		},
 	}

@@ -34,7 +34,7 @@ func TestAck(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	serve := func(l listenFlags) *httptest.Server {
-		server := httptest.NewServer(l.newServer(t.Context(), s, slog.New(slog.NewTextHandler(prefixed{t, "site: "}, nil))).Handler())
+		server := httptest.NewServer(l.newServer(t.Context(), s, onlyPrimary(t, s), slog.New(slog.NewTextHandler(prefixed{t, "site: "}, nil))).Handler())
 		t.Cleanup(server.Close)
 		return server
 	}

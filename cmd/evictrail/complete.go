@@ -49,12 +49,12 @@ func namespaceOf(cmd *cobra.Command) string {
 func findCompletions(cmd *cobra.Command, from *readerFlags, q trail.NameQuery, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 	defer cancel()
-	r, err := from.openReader(ctx)
+	s, err := from.openSource(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	defer r.Close()
-	found, err := r.Names(ctx, q)
+	defer s.Close()
+	found, err := s.listNames(ctx, q)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/embedded"
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/standby"
 )
 
 // databaseFlags say where the database is.
@@ -24,6 +25,8 @@ type databaseFlags struct {
 	passwordFile string
 	insecure     bool
 	dataDir      string
+	readURL      string        // of a standby that answers; empty: the primary does
+	readMaxLag   time.Duration // that it may have, where the primary answers, too
 }
 
 func (d *databaseFlags) addFlags(cmd *cobra.Command) {
@@ -36,6 +39,15 @@ func (d *databaseFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&d.insecure, "database-insecure", os.Getenv("EVICTRAIL_DATABASE_INSECURE") == "true",
 		"also use a database on another host without sslmode=verify-full: a man in the middle could read and change everything (env EVICTRAIL_DATABASE_INSECURE=true)")
 	cmd.Flags().Lookup("database-insecure").DefValue = "false"
+}
+
+// addReadFlags adds the flags of what answers callers.
+func (d *databaseFlags) addReadFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&d.readURL, "database-read-url", os.Getenv("EVICTRAIL_DATABASE_READ_URL"),
+		"PostgreSQL `URL` of a standby of the database, which then answers what is asked (env EVICTRAIL_DATABASE_READ_URL)")
+	cmd.Flags().Lookup("database-read-url").DefValue = ""
+	cmd.Flags().DurationVar(&d.readMaxLag, "database-read-max-lag", 30*time.Second,
+		"how far behind the standby may be; beyond that, or while it is away, the primary answers")
 }
 
 func (d *databaseFlags) addEmbedded(cmd *cobra.Command, part string) {
@@ -56,13 +68,38 @@ func (d *databaseFlags) checkFlags() error {
 	if d.url == "" {
 		return usageErrorf("no database: give --database-url or set EVICTRAIL_DATABASE_URL; `evictrail run` and `demo` print theirs when they start")
 	}
-	if hasPassword(d.url) {
-		return usageErrorf("database-url holds a password, which who lists processes can read: put it into a file, and name that with --database-password-file")
+	if err := d.checkURL("database-url", d.url); err != nil || d.readURL == "" {
+		return err
 	}
-	if err := pg.CheckLink(d.url); err != nil && !d.insecure {
-		return usageErrorf("%w; or say --database-insecure", err)
+	return d.checkURL("database-read-url", d.readURL)
+}
+
+// checkURL says what is wrong with the URL that a flag has.
+func (d *databaseFlags) checkURL(flag, url string) error {
+	if hasPassword(url) {
+		return usageErrorf("%s holds a password, which who lists processes can read: put it into a file, and name that with --database-password-file", flag)
+	}
+	if err := pg.CheckLink(url); err != nil && !d.insecure {
+		return usageErrorf("%s: %w; or say --database-insecure", flag, err)
 	}
 	return nil
+}
+
+// checkReadFlags says what is wrong with the flags of what answers callers.
+func (d *databaseFlags) checkReadFlags() error {
+	switch {
+	case d.readMaxLag < time.Second:
+		return usageErrorf("database-read-max-lag %s: at least 1s, as the standby is looked at every second", d.readMaxLag)
+	case d.readURL != "" && d.url == "":
+		return usageErrorf("database-read-url needs --database-url: a standby has a primary, which answers where the standby cannot")
+	}
+	return nil
+}
+
+// openReads returns what answers callers from a database that is open: its standby where the flags name one. None of them need answer yet.
+func (d *databaseFlags) openReads(ctx context.Context, s *store.Store, o standby.Options) (*standby.Servers, error) {
+	o.Primary, o.PrimaryDB, o.URL, o.PasswordFile, o.MaxLag = s.Whole, s.DB, d.readURL, d.passwordFile, d.readMaxLag
+	return standby.Open(ctx, o)
 }
 
 // passwordIn finds a password in a keyword string.
@@ -82,6 +119,7 @@ func hasPassword(text string) bool {
 type database struct {
 	*store.Store
 	url    string
+	reads  *standby.Servers // that answer callers; nil where nobody asks
 	server *embedded.Keeper // nil with a database of one's own
 	ready  chan struct{}    // closed when it has answered and its schema fits
 }

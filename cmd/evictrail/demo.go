@@ -17,6 +17,7 @@ import (
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/collector/recording"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/standby"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -79,6 +80,9 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 	if err := prepareDatabase(ctx, db.Store, log); err != nil {
 		return err
 	}
+	if db.reads, err = f.db.openReads(ctx, db.Store, standby.Options{}); err != nil {
+		return err
+	}
 	g, serving := errgroup.WithContext(ctx)
 	serving, stop := context.WithCancel(serving)
 	g.Go(func() error {
@@ -87,7 +91,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 				return trail.RecorderStatus{State: trail.RecorderNotRecording, Since: nowUTC(), Why: []string{"The database does not answer."}, Details: []string{err.Error()}, Unready: true}
 			}
 			return trail.RecorderStatus{State: trail.RecorderRecording, Since: started}
-		}, f.listen.newServer(serving, db.Store, log))
+		}, f.listen.newServer(serving, db.Store, db.reads, log))
 	})
 	g.Go(func() error {
 		defer stop()

@@ -65,6 +65,7 @@ func (i incident) describeNext() string {
 type incidents struct {
 	all      []incident
 	clusters int
+	behind   string   // that all of this is older than now (trail.StandbySigns.Notice)
 	notices  []string // of clusters that are not recorded as they should be, and of what is left out
 }
 
@@ -88,6 +89,7 @@ func loadIncidents(ctx context.Context, s reader, cluster string, now time.Time)
 			found.notices = append(found.notices, cmp.Or(r.Cluster, "cluster not known yet")+": "+notice)
 		}
 	}
+	found.behind = standbyNotice(recorders)
 	if found.clusters = len(recorders); found.clusters == 0 {
 		found.notices = append(found.notices, "nothing is recorded yet")
 	}

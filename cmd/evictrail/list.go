@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -182,7 +183,7 @@ the database, or with --server from an evictrail that serves it: the answer is t
 			if useOther && q.query.Open {
 				return usageErrorf("open and %s exclude each other: %s is about what is there now", l.other.flag, l.other.flag)
 			}
-			s, err := q.from.openReader(cmd.Context())
+			s, err := q.from.openSource(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -193,7 +194,7 @@ the database, or with --server from an evictrail that serves it: the answer is t
 			if q.watch {
 				return l.watchRows(cmd.Context(), s, &q, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
-			return l.printRows(cmd.Context(), s, &q, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return l.printAnswer(cmd.Context(), s, &q, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	q.addFlags(cmd, l.view)
@@ -203,9 +204,23 @@ the database, or with --server from an evictrail that serves it: the answer is t
 	return cmd
 }
 
+// printAnswer writes what printRows does, once all of it is there.
+func (l list) printAnswer(ctx context.Context, s *source, q *queryFlags, out, notes io.Writer) error {
+	on := detectTerminal(out, q.color)
+	var text, warnings bytes.Buffer
+	err := s.answer(ctx, func(ctx context.Context, r reader) error {
+		text.Reset()
+		warnings.Reset()
+		return l.printRows(ctx, r, q, on, &text, &warnings)
+	})
+	_, unnoted := warnings.WriteTo(notes)
+	_, unwritten := text.WriteTo(out)
+	return cmp.Or(err, unwritten, unnoted)
+}
+
 // printRows writes the rows in the format asked for, the oldest first, and warnings about their recording to notes. Without rows it returns
 // trail.ErrNotFound.
-func (l list) printRows(ctx context.Context, s reader, q *queryFlags, out, notes io.Writer) error {
+func (l list) printRows(ctx context.Context, s reader, q *queryFlags, on terminal, out, notes io.Writer) error {
 	if q.output == outputJSON || q.output == outputYAML {
 		return l.printObjects(ctx, s, q, out, notes)
 	}
@@ -216,7 +231,7 @@ func (l list) printRows(ctx context.Context, s reader, q *queryFlags, out, notes
 	if q.output == outputCSV {
 		err = api.WriteCSV(out, t)
 	} else if len(t.Rows) > 0 {
-		_, err = io.WriteString(out, renderList(t, l.view, q.output == outputWide, detectTerminal(out, q.color)))
+		_, err = io.WriteString(out, renderList(t, l.view, q.output == outputWide, on))
 	}
 	if err != nil {
 		return err
@@ -297,6 +312,9 @@ func noteRecorders(ctx context.Context, s reader, q trail.Query, next *trail.Key
 	if err != nil {
 		return false, err
 	}
+	if behind := standbyNotice(all); behind != "" {
+		printTextf(notes, "evictrail: %s\n", behind)
+	}
 	for _, r := range all {
 		for _, line := range []string{r.Notice(), trail.DescribeGaps(r.NotObserved)} {
 			if line != "" {
@@ -306,6 +324,14 @@ func noteRecorders(ctx context.Context, s reader, q trail.Query, next *trail.Key
 		}
 	}
 	return unseen, nil
+}
+
+// standbyNotice returns the one StandbySigns.Notice of an answer about several clusters: all of it is of one server.
+func standbyNotice(all []trail.RecorderStatus) string {
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0].Standby.Notice()
 }
 
 // explainNothing says why a list has no rows, where it has none: that the cluster is not known, that there are none, which is good news where all of the

@@ -85,7 +85,7 @@ func serveSite(t *testing.T, names ...string) (databaseURL string, server *httpt
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	log := slog.New(slog.NewTextHandler(prefixed{t, "site: "}, nil))
-	server = httptest.NewServer(newReadServer(t.Context(), s, log).Handler())
+	server = httptest.NewServer(newReadServer(t.Context(), onlyPrimary(t, s), log).Handler())
 	t.Cleanup(server.Close)
 	return databaseURL, server
 }

@@ -2,18 +2,42 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/api/client"
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/standby"
+	"github.com/evictrail/evictrail/trail"
 )
 
-// reader answers: a database, or an evictrail that serves.
-type reader interface {
-	api.Reader
-	Close()
+// reader is asked for what makes one answer.
+type reader = api.Reader
+
+// source is where answers come from: a database, or an evictrail that serves.
+type source struct {
+	Close   func()
+	readers api.Readers
+	written reader // of what was written last: a primary, where there are two servers
+	acknowledger
+}
+
+// answer has one answer made, once more where the server that was asked first could not: what it writes before it returns
+// without an error is to be thrown away then.
+func (s *source) answer(ctx context.Context, of func(context.Context, reader) error) error {
+	return s.readers(ctx, trail.Everything(), of)
+}
+
+// answerOne is source.answer for an answer that is a value.
+func answerOne[A any](ctx context.Context, s *source, of func(context.Context, reader) (A, error)) (a A, err error) {
+	err = s.answer(ctx, func(ctx context.Context, r reader) (err error) {
+		a, err = of(ctx, r)
+		return err
+	})
+	return a, err
 }
 
 // readerFlags say who is asked.
@@ -25,6 +49,7 @@ type readerFlags struct {
 
 func (r *readerFlags) addFlags(cmd *cobra.Command) {
 	r.database.addFlags(cmd)
+	r.database.addReadFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&r.server.URL, "server", os.Getenv("EVICTRAIL_SERVER"), "`URL` of an evictrail that serves, to ask instead of a database (env EVICTRAIL_SERVER)")
 	f.StringVar(&r.server.CAFile, "server-ca-file", "", "`file` with the CA of the server's certificate (PEM), where the system does not know it")
@@ -32,9 +57,14 @@ func (r *readerFlags) addFlags(cmd *cobra.Command) {
 	r.changed = f.Changed
 }
 
-// openReader opens what the flags name. A flag is stronger than the environment; there the database is.
-func (r *readerFlags) openReader(ctx context.Context) (reader, error) {
-	server, database := r.changed("server"), r.changed("database-url")
+// listNames returns the names that a query asks for.
+func (s *source) listNames(ctx context.Context, q trail.NameQuery) ([]string, error) {
+	return answerOne(ctx, s, func(ctx context.Context, r reader) ([]string, error) { return r.Names(ctx, q) })
+}
+
+// openSource opens what the flags name. A flag is stronger than the environment; there the database is.
+func (r *readerFlags) openSource(ctx context.Context) (*source, error) {
+	server, database := r.changed("server"), r.changed("database-url") || r.changed("database-read-url")
 	if server && database {
 		return nil, usageErrorf("server and database-url both say whom to ask: give one of them")
 	}
@@ -43,14 +73,38 @@ func (r *readerFlags) openReader(ctx context.Context) (reader, error) {
 		if err != nil {
 			return nil, usageErrorf("%w", err)
 		}
-		return c, nil
+		return &source{Close: c.Close, readers: api.ForAll(c), written: c, acknowledger: c}, nil
 	}
 	if r.database.url == "" {
 		return nil, usageErrorf("no database or server configured: give --database-url or set EVICTRAIL_DATABASE_URL (`evictrail run` and `demo` print theirs when they start), or --server or EVICTRAIL_SERVER")
 	}
-	s, err := r.database.openStore(ctx)
+	return r.database.openSource(ctx)
+}
+
+// openSource opens the database that the flags name. One that has a standby need not answer: the standby may.
+func (d *databaseFlags) openSource(ctx context.Context) (*source, error) {
+	if err := errors.Join(d.checkFlags(), d.checkReadFlags()); err != nil {
+		return nil, err
+	}
+	open := store.Open
+	if d.readURL != "" {
+		open = store.OpenLater
+	}
+	s, err := open(ctx, d.url, d.passwordFile)
 	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	reads, err := d.openReads(ctx, s, standby.Options{})
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return &source{
+		Close: func() { reads.Close(); s.Close() }, written: s,
+		acknowledger: awaitedAcknowledger{s.AcknowledgerOf(trail.Everything()), reads},
+		readers: func(ctx context.Context, of trail.Scope, answer func(context.Context, reader) error) error {
+			reads.Check(ctx)
+			return callersOf{reads}.answerPrograms(ctx, of, answer)
+		},
+	}, nil
 }

@@ -100,6 +100,7 @@ it with --server, programs at /api/v1; /docs describes it.`,
 
 func (f *runFlags) addFlags(cmd *cobra.Command) {
 	f.db.addFlags(cmd)
+	f.db.addReadFlags(cmd)
 	f.db.addEmbedded(cmd, "run")
 	f.log.addFlags(cmd, "info")
 	f.listen.addFlags(cmd)
@@ -119,7 +120,7 @@ func (f *runFlags) addFlags(cmd *cobra.Command) {
 
 // checkAllFlags returns what is wrong with the flags alone.
 func (f *runFlags) checkAllFlags(cmd *cobra.Command) []error {
-	return []error{f.listen.checkFlags(), f.listen.checkTLS(&f.intake.tls), f.intake.checkFlags(), f.descheduler.checkFlags(cmd), f.prometheus.checkFlags(cmd), f.leader.completeFlags(), f.spool.checkFlags(), f.retention.checkFlags(), f.evidence.checkFlags()}
+	return []error{f.listen.checkFlags(), f.listen.checkTLS(&f.intake.tls), f.db.checkReadFlags(), f.intake.checkFlags(), f.descheduler.checkFlags(cmd), f.prometheus.checkFlags(cmd), f.leader.completeFlags(), f.spool.checkFlags(), f.retention.checkFlags(), f.evidence.checkFlags()}
 }
 
 func (f *runFlags) run(cmd *cobra.Command) (err error) {
@@ -177,6 +178,11 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if f.db.url == "" {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The database is a Postgres of our own. To ask it from another shell:\n  export EVICTRAIL_DATABASE_URL='%s'\n", db.url)
 	}
+	db.reads, err = f.db.openReads(ctx, db.Store, reportingTo(web.metrics, log))
+	if err != nil {
+		return err
+	}
+	defer db.reads.Close()
 	return f.recordAndServe(ctx, db, web, reviews, log, thresholds, collector.Config{
 		REST: config, Log: log, Metrics: web.metrics, Clock: nowUTC, Extra: extra, Policy: f.descheduler.policyMap(),
 	})
@@ -186,15 +192,16 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 func (f *runFlags) recordAndServe(ctx context.Context, db *database, web *service, reviews *observer, log *slog.Logger, thresholds trail.Thresholds, config collector.Config) error {
 	g, ctx := errgroup.WithContext(ctx)
 	watching := &watcher{}
-	gate, err := f.listen.newGate(config.REST, db.Store, watching.currentCluster, web.metrics, log)
+	gate, err := f.listen.newGate(config.REST, db.reads, watching.currentCluster, web.metrics, log)
 	if err != nil {
 		return err
 	}
 	r := &recorder{f: f, db: db, watching: watching, thresholds: thresholds, config: config, log: log, addr: web.listener.Addr().String(), started: nowUTC(), leading: newLeadership(nowUTC())}
-	db.OverlaySigns(r.overlayRead)
+	db.reads.OverlaySigns(r.overlayRead)
+	g.Go(func() error { db.reads.Run(ctx); return nil })
 	g.Go(func() error { return r.run(ctx) })
 	g.Go(func() error {
-		return web.serve(ctx, r.evaluateStatus, f.newServer(ctx, db.Store, watching, gate, web.metrics.Refused, log))
+		return web.serve(ctx, r.evaluateStatus, f.newServer(ctx, db, watching, gate, web.metrics.Refused, log))
 	})
 	g.Go(func() error { return reviews.serveReviews(ctx, watching.answerReview) })
 	g.Go(func() error {
@@ -214,8 +221,8 @@ func ignoreCancel(ctx context.Context, err error) error {
 }
 
 // newServer is what can be asked of us and sent to us.
-func (f *runFlags) newServer(ctx context.Context, db *store.Store, watching *watcher, gate *api.Gate, denied func(cause string), log *slog.Logger) api.Server {
-	s := f.listen.newServer(ctx, db, log)
+func (f *runFlags) newServer(ctx context.Context, db *database, watching *watcher, gate *api.Gate, denied func(cause string), log *slog.Logger) api.Server {
+	s := f.listen.newServer(ctx, db.Store, db.reads, log)
 	s.Gate, s.Site.Links = gate, f.listen.links
 	s.Audit = &api.Audit{Take: watching.ingestAudit, Access: f.intake.newAccess(&f.listen, denied)}
 	return s

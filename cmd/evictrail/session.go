@@ -25,6 +25,7 @@ import (
 	"github.com/evictrail/evictrail/api/web"
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/standby"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -260,25 +261,23 @@ func retryUntilAvailable[T any](ctx context.Context, log *slog.Logger, message s
 func nowUTC() time.Time { return time.Now().UTC() }
 
 // newServer is newReadServer that takes acknowledgements, too, where it was said who may read: else nothing is written.
-func (l *listenFlags) newServer(ctx context.Context, s *store.Store, log *slog.Logger) api.Server {
-	server := newReadServer(ctx, s, log)
+func (l *listenFlags) newServer(ctx context.Context, s *store.Store, reads *standby.Servers, log *slog.Logger) api.Server {
+	server := newReadServer(ctx, reads, log)
 	server.Site.Alertmanager = l.alertmanager
 	if l.auth != "" {
-		server.Acknowledgers = func(scope trail.Scope) api.Acknowledger { return s.AcknowledgerOf(scope) }
+		server.Acknowledgers = func(scope trail.Scope) api.Acknowledger { return awaitedAcknowledger{s.AcknowledgerOf(scope), reads} }
 	}
 	return server
 }
 
-// newReadServer is what answers from a database until ctx ends: the web page, and the stream that keeps it up to date.
-func newReadServer(ctx context.Context, s *store.Store, log *slog.Logger) api.Server {
-	forPrograms, forPages := readersOf(s)
+// newReadServer is what answers callers until ctx ends: the web page, and the stream that keeps it up to date.
+func newReadServer(ctx context.Context, reads *standby.Servers, log *slog.Logger) api.Server {
+	callers := callersOf{reads}
 	return api.Server{
-		Readers: forPrograms,
-		Site: &web.Site{Readers: forPages, Failed: func(path string, err error) {
+		Readers: callers.answerPrograms,
+		Site: &web.Site{Readers: callers.answerPages, Failed: func(path string, err error) {
 			log.Warn("page not shown", "path", path, "err", err)
 		}},
-		Stream: &api.Stream{Done: ctx.Done(), Changes: func(ctx context.Context, scope trail.Scope, q trail.Query, back time.Duration) ([]time.Time, error) {
-			return s.SeenBy(scope).Changes(ctx, q, back)
-		}},
+		Stream: &api.Stream{Done: ctx.Done(), Changes: callers.listChanges},
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,12 +37,14 @@ force now or, with --at, then. Exit status 3 when there are none.`,
 				return err
 			}
 			asked := trail.SettingsQuery{Cluster: q.cluster, Fingerprint: strings.Join(args, ""), At: at}
-			s, err := q.from.openReader(cmd.Context())
+			s, err := q.from.openSource(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer s.Close()
-			found, err := s.Settings(cmd.Context(), asked)
+			found, err := answerOne(cmd.Context(), s, func(ctx context.Context, r reader) ([]trail.SettingsInForce, error) {
+				return r.Settings(ctx, asked)
+			})
 			switch {
 			case err != nil:
 				return err

@@ -130,7 +130,9 @@ func (r *recorder) collectSigns(at time.Time) trail.ReplicaSigns {
 // evaluateStatus judges how it stands with the recording of our cluster: by what this process knows now, and by what the other replicas said last.
 func (r *recorder) evaluateStatus(context.Context) trail.RecorderStatus {
 	at := nowUTC()
-	return r.overlaySigns(r.others.Load(), at).Status(at)
+	signs := r.overlaySigns(r.others.Load(), at)
+	signs.Standby = r.db.reads.Signs()
+	return signs.Status(at)
 }
 
 // overlayRead implements read.Overlay. A recorder that does not know its cluster yet has a place of its own, without a name.

@@ -53,7 +53,8 @@ func findNodes(ctx context.Context, cmd *cobra.Command, prefix string) ([]string
 	q := trail.NameQuery{Kind: trail.NameNode, Prefix: prefix}
 	for flag, into := range map[string]*string{
 		"cluster": &q.Cluster, "database-url": &from.database.url, "database-password-file": &from.database.passwordFile,
-		"server": &from.server.URL, "server-ca-file": &from.server.CAFile, "server-token-file": &from.server.TokenFile,
+		"database-read-url": &from.database.readURL,
+		"server":            &from.server.URL, "server-ca-file": &from.server.CAFile, "server-token-file": &from.server.TokenFile,
 	} {
 		value, err := cmd.Flags().GetString(flag)
 		if err != nil {
@@ -62,13 +63,16 @@ func findNodes(ctx context.Context, cmd *cobra.Command, prefix string) ([]string
 		*into = value
 	}
 	var err error
+	if from.database.readMaxLag, err = cmd.Flags().GetDuration("database-read-max-lag"); err != nil {
+		return nil, err
+	}
 	if from.database.insecure, err = cmd.Flags().GetBool("database-insecure"); err != nil {
 		return nil, err
 	}
-	s, err := from.openReader(ctx)
+	s, err := from.openSource(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	return s.Names(ctx, q)
+	return s.listNames(ctx, q)
 }

@@ -166,9 +166,9 @@ func shareCluster(t *testing.T) *sharedCluster {
 	t.Cleanup(apiserver.Close)
 	l := listenFlags{listen: "127.0.0.1:0", auth: authKubernetes, audiences: []string{"evictrail"}, serverTokens: string(api.ServerTokensMetrics)}
 	log := slog.New(slog.NewTextHandler(prefixed{t, "site: "}, nil))
-	gate, err := l.newGate(&rest.Config{Host: apiserver.URL}, s, func() string { return cluster }, metrics.New(prometheus.NewRegistry()), log)
+	gate, err := l.newGate(&rest.Config{Host: apiserver.URL}, onlyPrimary(t, s), func() string { return cluster }, metrics.New(prometheus.NewRegistry()), log)
 	require.NoError(t, err)
-	answers := newReadServer(t.Context(), s, log)
+	answers := newReadServer(t.Context(), onlyPrimary(t, s), log)
 	answers.Gate, answers.Failed = gate, func(err error) { t.Log(err) }
 	c.handler = answers.Handler()
 	for _, p := range queryRows[struct{ Namespace, VMI, Node, UID string }](t, url, "SELECT DISTINCT namespace, vmi, node, vmi_uid AS uid FROM evictrail_v1.placements WHERE cluster = 'shared' ORDER BY 1, 2, 3, 4") {

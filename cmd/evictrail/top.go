@@ -65,7 +65,7 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 		return usageErrorf("sort %q: expected severity, age or attempts", f.order)
 	}
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	s, err := f.from.openReader(ctx)
+	s, err := f.from.openSource(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if len(first.all) == 0 {
-		if err := checkCluster(ctx, s, f.cluster); err != nil {
+		if err := s.answer(ctx, func(ctx context.Context, r reader) error { return checkCluster(ctx, r, f.cluster) }); err != nil {
 			return err
 		}
 	}
@@ -90,22 +90,26 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 }
 
 // look reads what is open.
-func (f *topFlags) look(ctx context.Context, s reader) (incidents, error) {
+func (f *topFlags) look(ctx context.Context, s *source) (incidents, error) {
 	ctx, cancel := context.WithTimeout(ctx, topTimeout)
 	defer cancel()
-	return loadIncidents(ctx, s, f.cluster, nowUTC())
+	return answerOne(ctx, s, func(ctx context.Context, r reader) (incidents, error) {
+		return loadIncidents(ctx, r, f.cluster, nowUTC())
+	})
 }
 
 // askWhy returns the answer about the VM or node of an incident, as paragraphs.
-func (f *topFlags) askWhy(ctx context.Context, s reader, about incident) (string, error) {
+func (f *topFlags) askWhy(ctx context.Context, s *source, about incident) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, topTimeout)
 	defer cancel()
-	a, err := s.Why(ctx, trail.Question{Cluster: about.cluster, Of: about.subject()})
+	a, err := answerOne(ctx, s, func(ctx context.Context, r reader) (trail.Answer, error) {
+		return r.Why(ctx, trail.Question{Cluster: about.cluster, Of: about.subject()})
+	})
 	if err != nil {
 		return "", err
 	}
 	var parts []string
-	for _, part := range []string{a.Recorder.Notice(), a.Paragraph, trail.DescribeGaps(a.NotObserved)} {
+	for _, part := range []string{a.Recorder.Notice(), a.Recorder.StandbyNotice(), a.Paragraph, trail.DescribeGaps(a.NotObserved)} {
 		if part != "" {
 			parts = append(parts, part)
 		}
@@ -122,6 +126,9 @@ func (f *topFlags) askWhy(ctx context.Context, s reader, about incident) (string
 
 // printOnce writes one table.
 func (f *topFlags) printOnce(found incidents, on terminal, out, notes io.Writer) error {
+	if found.behind != "" {
+		printTextf(notes, "evictrail: %s\n", found.behind)
+	}
 	for _, notice := range found.notices {
 		printTextf(notes, "evictrail: %s\n", cleanText(notice))
 	}

@@ -260,6 +260,9 @@ func (m *topModel) viewList() string {
 	if m.err != nil {
 		head = append(head, m.style(styleProblem, m.fit("evictrail: "+cleanText(m.err.Error())+": shown is what was there before")))
 	}
+	if m.found.behind != "" {
+		head = append(head, m.fit(m.found.behind))
+	}
 	for i, notice := range m.found.notices {
 		if i == 2 && len(m.found.notices) > 3 {
 			head = append(head, m.fit(fmt.Sprintf("and %d more clusters are not recorded as they should be", len(m.found.notices)-i)))

@@ -157,7 +157,7 @@ k-blocked-slot  dual retry loop  demo/nbr-2  worker-1  2m59s  8       in 4m45s  
 		require.Contains(t, stderr, `no cluster named "nope"`)
 	}
 	f := topFlags{}
-	s, err := (&readerFlags{database: databaseFlags{url: url}, changed: func(string) bool { return false }}).openReader(t.Context())
+	s, err := (&readerFlags{database: databaseFlags{url: url}, changed: func(string) bool { return false }}).openSource(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	why, err := f.askWhy(t.Context(), s, incident{cluster: "k-blocked-slot", vm: "demo/nbr-2"})

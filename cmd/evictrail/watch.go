@@ -15,13 +15,17 @@ import (
 
 // watchRows shows the rows again and again until the context ends, which is no error. On a terminal each look replaces the one before; elsewhere the first one is
 // followed by what changed. Only the first look may fail: after that who is asked may be away for a while.
-func (l list) watchRows(ctx context.Context, s reader, q *queryFlags, out, notes io.Writer) error {
+func (l list) watchRows(ctx context.Context, s *source, q *queryFlags, out, notes io.Writer) error {
 	changes := &changeLog{view: l.view, wide: q.output == outputWide}
 	warned := ""
 	for first := true; ; first = false {
 		on := detectTerminal(out, q.color)
 		var text, warnings bytes.Buffer
-		t, err := l.lookAgain(ctx, s, q, on, &text, &warnings)
+		t, err := answerOne(ctx, s, func(ctx context.Context, r reader) (trail.Table, error) {
+			text.Reset()
+			warnings.Reset()
+			return l.lookAgain(ctx, r, q, on, &text, &warnings)
+		})
 		switch {
 		case ctx.Err() != nil:
 			return nil

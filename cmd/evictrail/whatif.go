@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -152,15 +153,18 @@ func (w *whatIfFlags) run(cmd *cobra.Command) error {
 	if err := w.parseFlags(time.Now()); err != nil {
 		return err
 	}
-	s, err := w.from.openReader(cmd.Context())
+	s, err := w.from.openSource(cmd.Context())
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	w.question.Progress = sayHowFar(cmd.ErrOrStderr())
-	a, err := s.WhatIf(cmd.Context(), w.question)
+	a, err := answerOne(cmd.Context(), s, func(ctx context.Context, r reader) (whatif.Answer, error) {
+		a, err := r.WhatIf(ctx, w.question)
+		return a, inCluster(ctx, r, w.question.Cluster, err)
+	})
 	if err != nil {
-		return inCluster(cmd.Context(), s, w.question.Cluster, err)
+		return err
 	}
 	switch out := cmd.OutOrStdout(); w.output {
 	case "json":

@@ -34,7 +34,7 @@ func (q *question) addFlags(cmd *cobra.Command) {
 }
 
 // askReader reads what the flags say of a VM or a node, and hands the question on to where answers come from.
-func (q *question) askReader(ctx context.Context, of trail.Subject, answer func(reader, trail.Question) error) error {
+func (q *question) askReader(ctx context.Context, of trail.Subject, answer func(context.Context, reader, trail.Question) error) error {
 	if q.output != "text" && q.output != "json" {
 		return usageErrorf("output %q: expected text or json", q.output)
 	}
@@ -42,12 +42,14 @@ func (q *question) askReader(ctx context.Context, of trail.Subject, answer func(
 	if err != nil {
 		return err
 	}
-	s, err := q.from.openReader(ctx)
+	s, err := q.from.openSource(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	return inCluster(ctx, s, q.cluster, answer(s, trail.Question{Cluster: q.cluster, Of: of, At: at}))
+	return s.answer(ctx, func(ctx context.Context, r reader) error {
+		return inCluster(ctx, r, q.cluster, answer(ctx, r, trail.Question{Cluster: q.cluster, Of: of, At: at}))
+	})
 }
 
 // inCluster says how a cluster is chosen where that has to be, and which there are where one that is not recorded was named.
@@ -93,8 +95,8 @@ With --at the answer is the one that the facts up to that moment give. Exit stat
 			if form.evidence < 0 {
 				return usageErrorf("evidence %d: must not be negative", form.evidence)
 			}
-			return q.askReader(cmd.Context(), of, func(s reader, asked trail.Question) error {
-				answer, err := s.Why(cmd.Context(), asked)
+			return q.askReader(cmd.Context(), of, func(ctx context.Context, r reader, asked trail.Question) error {
+				answer, err := r.Why(ctx, asked)
 				if err != nil {
 					return err
 				}
@@ -128,8 +130,8 @@ For a node: how far its drain is, and the same for each of its VMs. Exit status 
 			if err != nil {
 				return err
 			}
-			return q.askReader(cmd.Context(), of, func(s reader, asked trail.Question) error {
-				answer, err := s.WhyNot(cmd.Context(), asked)
+			return q.askReader(cmd.Context(), of, func(ctx context.Context, r reader, asked trail.Question) error {
+				answer, err := r.WhyNot(ctx, asked)
 				if err != nil {
 					return err
 				}
@@ -247,7 +249,7 @@ func writeNotAnswer(out io.Writer, a trail.NotAnswer) error {
 // recordingText says what an answer must not be taken for: where the cluster is not recorded as it should be, and what could not be observed.
 func recordingText(note *trail.RecorderNote, gaps []trail.Gap) string {
 	text := ""
-	for _, line := range []string{note.Notice(), trail.DescribeGaps(gaps)} {
+	for _, line := range []string{note.Notice(), note.StandbyNotice(), trail.DescribeGaps(gaps)} {
 		if line != "" {
 			text += "\n" + wrapParagraph(line) + "\n"
 		}

@@ -172,6 +172,12 @@ func isRetryable(err error) bool {
 	return false
 }
 
+// MayAnswerElsewhere reports whether another server of the same data may answer what failed on this one: it is away, refuses,
+// cancels what its replay is in the way of, or has an older schema. A question that takes too long does so elsewhere, too.
+func MayAnswerElsewhere(err error) bool {
+	return (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSchema)) && codeOf(err) != "57014"
+}
+
 // IsDenied reports whether a right is missing, which may be granted any time.
 func IsDenied(err error) bool {
 	return codeOf(err) == "42501"

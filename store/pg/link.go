@@ -19,6 +19,7 @@ import (
 // are read again for each connection, so that new ones count without a restart; connections live connectionLives at most.
 type link struct {
 	url, passwordFile string
+	accept            func(context.Context, *pgconn.PgConn) error // of a server that was reached; nil: any
 
 	mu   sync.Mutex
 	last *pgxpool.Config // as it was read last
@@ -42,7 +43,23 @@ func (l *link) newPoolConfig() (*pgxpool.Config, error) {
 		pool.MaxConnLifetime = connectionLives
 	}
 	pool.BeforeConnect, pool.AfterConnect = l.refreshConnConfig, readJSONFast
+	if l.accept != nil {
+		pool.ConnConfig.ValidateConnect = l.validateServer(pool.ConnConfig.ValidateConnect)
+	}
 	return pool, nil
+}
+
+// validateServer returns what a server has to pass that was reached: what the URL says (target_session_attrs), and accept.
+// Of several hosts the next one is tried then.
+func (l *link) validateServer(before pgconn.ValidateConnectFunc) pgconn.ValidateConnectFunc {
+	return func(ctx context.Context, conn *pgconn.PgConn) error {
+		if before != nil {
+			if err := before(ctx, conn); err != nil {
+				return err
+			}
+		}
+		return l.accept(ctx, conn)
+	}
 }
 
 // readConfig reads the URL and the files.

@@ -37,7 +37,7 @@ const poolerCheckTakes = 5 * time.Second
 func (db *DB) CheckPooler(ctx context.Context) (pooled bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, poolerCheckTakes)
 	defer cancel()
-	first, err := db.connectAside(ctx)
+	first, err := db.ConnectAside(ctx)
 	if err != nil {
 		return false, Explain("look for a connection pooler", err)
 	}
@@ -62,7 +62,7 @@ func (db *DB) checkPrepared(ctx context.Context, first *pgx.Conn) error {
 	if _, err := first.Prepare(ctx, name, query); err != nil {
 		return poolerError(err)
 	}
-	second, err := db.connectAside(ctx)
+	second, err := db.ConnectAside(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func poolerError(err error) error {
 	return err
 }
 
-// connectAside opens a connection that is none of the pool, so that it neither waits for one of these nor leaves anything behind in one.
-func (db *DB) connectAside(ctx context.Context) (*pgx.Conn, error) {
+// ConnectAside opens a connection that is none of the pool, so that it neither waits for one of these nor leaves anything behind in one.
+func (db *DB) ConnectAside(ctx context.Context) (*pgx.Conn, error) {
 	config := db.Config()
 	if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
 		return nil, err

@@ -27,6 +27,9 @@ func (s *Reader) Changes(ctx context.Context, q trail.Query, back time.Duration)
 	if !within {
 		return nil, nil
 	}
+	if s.standby.Answered() { // what changed within that time may have come only now
+		back += time.Duration(s.standby.LagSeconds * float64(time.Second))
+	}
 	var out []time.Time
 	err := s.runReadOnly(ctx, "look for changes", func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, changesQuery, pg.Planned, s.addScopeArgs(pgx.StrictNamedArgs{

@@ -276,7 +276,7 @@ func (s *Reader) Overview(ctx context.Context, cluster string, at time.Time, bac
 	if _, within := s.scope.Cluster(cluster); !within || cluster == "" {
 		return o, fmt.Errorf("cluster %s: %w", cluster, trail.ErrNotFound)
 	}
-	if o.At, err = s.LastSeen(ctx, cluster, time.Now().UTC()); err != nil {
+	if o.At, err = s.LastSeen(ctx, cluster, s.asOf()); err != nil {
 		return o, err
 	}
 	if o.Past = !at.IsZero() && at.Before(o.At); o.Past {

@@ -38,7 +38,7 @@ func (s *Reader) Ask(ctx context.Context, q trail.Question) (*trail.Cluster, err
 	}
 	at := q.At
 	if at.IsZero() {
-		if at, err = s.LastSeen(ctx, cluster, time.Now().UTC()); err != nil {
+		if at, err = s.LastSeen(ctx, cluster, s.asOf()); err != nil {
 			return nil, err
 		}
 	}
@@ -83,11 +83,12 @@ const StillWatched = time.Minute
 
 // LastSeen returns the moment up to which a cluster is known: now while it is watched.
 func (s *Reader) LastSeen(ctx context.Context, cluster string, now time.Time) (time.Time, error) {
-	at, err := s.LastAlive(ctx, cluster)
-	if err == nil && (at.IsZero() || now.Sub(at) < StillWatched) {
-		at = now
+	alive, err := s.LastAlive(ctx, cluster)
+	now = s.clampNow(now, alive)
+	if err == nil && (alive.IsZero() || now.Sub(alive) < StillWatched) {
+		return now, nil
 	}
-	return at, err
+	return alive, err
 }
 
 // Why answers why a VM moved, or why VMs left a node. Errors are those of Ask.

@@ -19,6 +19,8 @@ type Reader struct {
 	db    *pg.DB
 	scope trail.Scope
 	own   *ownSigns
+	// standby is how the standby was that is to answer, when the answer began; nil: the primary alone answers.
+	standby *trail.StandbySigns
 }
 
 // Overlay returns the signs of clusters with those of the recorder of this process as it knows them now. Named is the only cluster that was
@@ -40,7 +42,7 @@ func New(db *pg.DB) Whole {
 }
 
 // SeenBy returns the Reader of the same database for a caller.
-func (s Whole) SeenBy(scope trail.Scope) *Reader { return &Reader{s.db, scope, s.own} }
+func (s Whole) SeenBy(scope trail.Scope) *Reader { return &Reader{s.db, scope, s.own, s.standby} }
 
 // OverlaySigns has readers replace what the recorder of this process reported last by what it knows now, which is newer and does not depend
 // on a database that takes writes.

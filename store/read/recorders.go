@@ -39,9 +39,10 @@ func (s *Reader) Recorders(ctx context.Context, cluster string, from, to time.Ti
 	if overlay := s.own.overlay.Load(); overlay != nil {
 		signs = (*overlay)(signs, cluster)
 	}
-	now := time.Now().UTC()
+	now := s.asOf()
 	out := make([]trail.RecorderStatus, len(signs))
 	for i := range signs {
+		signs[i].Standby = s.standby
 		out[i] = signs[i].Status(now)
 		if err == nil && !from.IsZero() {
 			out[i].NotObserved, err = s.Unobserved(ctx, signs[i].Cluster, from, to, gapsShown)

@@ -100,7 +100,7 @@ func (s *Reader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, 
 	}
 	q.Cluster = cluster
 	if q.Until.IsZero() {
-		if q.Until, err = s.LastSeen(ctx, cluster, time.Now().UTC()); err != nil {
+		if q.Until, err = s.LastSeen(ctx, cluster, s.asOf()); err != nil {
 			return whatif.Answer{}, err
 		}
 		q.Until = q.Until.Add(time.Microsecond) // what was seen at that moment is in the period

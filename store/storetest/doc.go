@@ -7,5 +7,5 @@
 //	rows := storetest.DerivedRows(t, s)["loops"]
 //
 // What tests of several rooms share is here, too: made-up histories (incident.go, sources.go, shifts.go), what a database says (database.go), and
-// comparisons of that with what all facts say (answers.go, statebefore.go).
+// comparisons of that with what all facts say (answers.go, statebefore.go). A primary with a standby is made by replication.go.
 package storetest

@@ -114,7 +114,7 @@ func (c *cluster) releaseAtRate(t *testing.T, rate int, lasts time.Duration, loo
 	looked := began
 	for now := range tick.C {
 		due := int(min(now.Sub(began), lasts).Seconds() * float64(rate))
-		if due > c.released-told {
+		if due > c.released-before {
 			c.releaseTransitions(due - (c.released - before))
 		}
 		if now.Sub(looked) > time.Second {

@@ -84,6 +84,12 @@ capabilities: {drop: [ALL]}
 {{- required "database.url: say where PostgreSQL is, such as postgres://evictrail@db.example:5432/evictrail" .url }}?{{ join "&" $query }}
 {{- end }}
 
+{{- /* Where its standby is, the same way: of the parameters but for the one that asks for a primary. */ -}}
+{{- define "evictrail.database.readURL" -}}
+{{- $standby := dict "url" .readURL "parameters" (omit .parameters "target_session_attrs") }}
+{{- include "evictrail.database.url" (mergeOverwrite (omit (deepCopy .) "parameters") $standby) }}
+{{- end }}
+
 {{- /* The volume of a database's secrets: its sources, nothing where there are none. */ -}}
 {{- define "evictrail.database.sources" -}}
 {{- with .passwordSecret }}{{ if .name }}
@@ -268,7 +274,7 @@ as when nothing asks the cluster, the path says what belongs there. */ -}}
 {{- /* The ports of the database, and of the schema's owner's: what is behind the colons of the hosts, else 5432. */ -}}
 {{- define "evictrail.database.ports" -}}
 {{- $ports := list }}
-{{- range list .Values.database.url .Values.schema.database.url }}
+{{- range list .Values.database.url .Values.database.readURL .Values.schema.database.url }}
 {{- range regexReplaceAll "^[a-z]+://([^@]*@)?([^/?]*).*$" . "${2}" | splitList "," }}
 {{- $port := regexFind "[0-9]+$" (regexFind ":[0-9]+$" .) }}
 {{- if . }}{{ $ports = append $ports (default "5432" $port | int) }}{{ end }}
