@@ -222,10 +222,18 @@ func readQuery(v trail.View, raw string, now time.Time) (asked, error) {
 	if err := readParams(listParams(v), raw, now, &a); err != nil {
 		return asked{}, err
 	}
-	if !a.Since.IsZero() && a.rangeEnd(now).Sub(a.Since) > MaxRange {
-		return asked{}, newProblem(http.StatusBadRequest, "from since to until are more than 31 days: ask for less at once, or leave out since and go back page by page")
+	if err := a.checkRange(now); err != nil {
+		return asked{}, err
 	}
 	return a, nil
+}
+
+// checkRange refuses a range of time that is longer than a list may be asked for. The error is a *Problem.
+func (a asked) checkRange(now time.Time) error {
+	if !a.Since.IsZero() && a.rangeEnd(now).Sub(a.Since) > MaxRange {
+		return newProblem(http.StatusBadRequest, "from since to until are more than 31 days: ask for less at once, or leave out since and go back page by page")
+	}
+	return nil
 }
 
 // rangeEnd is before when the rows are: a page of the newest first ends where the one before did.

@@ -14,6 +14,7 @@ type schema struct {
 	Format      string   `json:"format,omitempty"`
 	Description string   `json:"description,omitempty"`
 	Enum        []any    `json:"enum,omitempty"`
+	Examples    []any    `json:"examples,omitempty"`
 	Default     any      `json:"default,omitempty"`
 	Minimum     *int     `json:"minimum,omitempty"`
 	Maximum     *int     `json:"maximum,omitempty"`

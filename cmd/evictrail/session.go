@@ -273,7 +273,7 @@ func (l *listenFlags) newServer(ctx context.Context, s *store.Store, log *slog.L
 func newReadServer(ctx context.Context, s *store.Store, log *slog.Logger) api.Server {
 	forPrograms, forPages := readersOf(s)
 	return api.Server{
-		Readers: forPrograms,
+		Readers: forPrograms, Assistant: serveAssistants(log),
 		Site: &web.Site{Readers: forPages, Failed: func(path string, err error) {
 			log.Warn("page not shown", "path", path, "err", err)
 		}},
