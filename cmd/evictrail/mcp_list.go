@@ -96,12 +96,15 @@ func (a *toolAnswer) addListPages(v trail.View, q trail.Query, rows []json.RawMe
 	}
 	for _, row := range slices.Backward(rows) {
 		var loop struct {
-			Cluster string       `json:"cluster"`
-			ID      trail.FactID `json:"loop_id"`
-			Summary string       `json:"summary"`
+			Cluster string `json:"cluster"`
+			trail.Loop
 		}
 		if json.Unmarshal(row, &loop) == nil {
-			a.addPage("Loop: "+loop.Summary, web.LoopPage(loop.Cluster, loop.ID))
+			about := loop.Node
+			if loop.VMI != "" {
+				about = loop.Namespace + "/" + loop.VMI
+			}
+			a.addPage(trail.UpperFirst(loop.Kind.Label().Short)+" of "+about, web.LoopPage(loop.Cluster, loop.ID))
 		}
 	}
 }
