@@ -68,11 +68,23 @@ func (f *mcpFlags) run(cmd *cobra.Command) error {
 	if file, is := in.(*os.File); is && term.IsTerminal(int(file.Fd())) {
 		printTextf(cmd.ErrOrStderr(), "Waiting for an assistant on standard input; Ctrl-C ends it. `evictrail help mcp` says how to configure one.\n")
 	}
-	err = a.newServer().Run(cmd.Context(), &mcp.IOTransport{Reader: io.NopCloser(in), Writer: writeNopCloser{out}})
-	if cmd.Context().Err() != nil || errors.Is(err, io.EOF) { // the assistant has gone, or we were stopped
-		return nil
+	session, err := a.newServer().Connect(cmd.Context(), &mcp.IOTransport{Reader: io.NopCloser(in), Writer: writeNopCloser{out}}, nil)
+	if err != nil {
+		return err
 	}
-	return err
+	defer context.AfterFunc(cmd.Context(), func() { _ = session.Close() })()
+	return ignoreCancel(cmd.Context(), session.Wait())
+}
+
+// protocolLog logs what the SDK warns of, and not each connection.
+func (a assistant) protocolLog() *slog.Logger { return slog.New(warnings{a.log.Handler()}) }
+
+// warnings is a handler of what is at least a warning.
+type warnings struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
 // writeNopCloser is a writer that others close.
@@ -90,7 +102,7 @@ Answers name what they rest on and what could not be observed: pass that on. Not
 // newServer returns a server with all tools.
 func (a assistant) newServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "evictrail", Title: "evictrail", Version: version.Version}, &mcp.ServerOptions{
-		Instructions: instructions, Logger: a.log, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+		Instructions: instructions, Logger: a.protocolLog(), Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	s.AddReceivingMiddleware(refuseSubscriptions)
 	no := false
@@ -118,9 +130,10 @@ func refuseSubscriptions(next mcp.MethodHandler) mcp.MethodHandler {
 // serveAssistants answers assistants over HTTP. There are no sessions: any replica can answer any request.
 func serveAssistants(log *slog.Logger) api.Assistant {
 	return func(reader api.Reader, site string) http.Handler {
-		server := assistant{reader: reader, site: site, log: log}.newServer()
+		a := assistant{reader: reader, site: site, log: log}
+		server := a.newServer()
 		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
-			Stateless: true, JSONResponse: true, Logger: log, PropagateRequestCancellation: true,
+			Stateless: true, JSONResponse: true, Logger: a.protocolLog(), PropagateRequestCancellation: true,
 			DisableLocalhostProtection: true, // api.Server refuses other hosts, where only this machine may ask
 		})
 	}

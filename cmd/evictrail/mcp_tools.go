@@ -38,27 +38,29 @@ type assistantTool struct {
 // listTools returns the tools, in the order in which a person would ask.
 var listTools = sync.OnceValue(func() []assistantTool {
 	tools := []assistantTool{
-		newTool(newTop(), "Open loops, stuck evacuations and drains, the worst first.", api.OpenArguments(sortOrders...).Schema(), assistant.answerTop),
-		newTool(newWhy(), "Who asked, in which words, what was tried, why that failed, whether it was needed, what to do.", api.WhyArguments(false).Schema(), assistant.answerWhy),
-		newTool(newWhyNot(), "What holds it: failing migrations, backoff, slots, cooldown, drains, its configuration.", api.WhyArguments(true).Schema(), assistant.answerWhyNot),
-		newTool(newSearch(), "For a name that is not known in full.", api.SearchArguments().Schema(), assistant.answerSearch),
-		newTool(newClusters(), "", api.OpenArguments().Schema(), assistant.answerClusters),
+		newTool(newTop(), "What is wrong now: open loops, stuck evacuations (whose attempts fail) and drains, the worst first.", api.OpenArguments(sortOrders...).Schema(), assistant.answerTop),
+		newTool(newWhy(), "Why a VM moved, is to move or was shut down, or why VMs left a node: who asked and in which words, what was tried, why that failed, whether it was needed, "+
+			"what to do, and the facts that this rests on.", api.WhyArguments(false).Schema(), assistant.answerWhy),
+		newTool(newWhyNot(), "What keeps a VM, or the VMs of a node, from moving: failing migrations and backoff, slots, cooldowns, drains, or how the VM is configured.",
+			api.WhyArguments(true).Schema(), assistant.answerWhyNot),
+		newTool(newSearch(), "Find VMs, nodes and migrations by a part of their names, where a name or its namespace is not known.", api.SearchArguments().Schema(), assistant.answerSearch),
+		newTool(newClusters(), "Which clusters are recorded, and whether each is recorded as it should be.", api.OpenArguments().Schema(), assistant.answerClusters),
 	}
 	for _, l := range []list{loopsList, evacuationsList, migrationsList, requestsList, drainsList, cooldownsList, gapsList, timelineList} {
 		tools = append(tools, newListTool(l))
-		if l.other != nil && l.other.view.Name != trail.ViewHolds.Name { // the state of now is also in why-not
+		if l.other != nil && l.other.view.Name != trail.ViewHolds.Name { // what holds a VM now is in why-not
 			tools = append(tools, newListTool(list{view: l.other.view}))
 		}
 	}
 	return append(tools,
-		newTool(newSettings(), "", api.SettingsArguments().Schema(), assistant.answerSettings),
-		newTool(newWhatIf(), "Replays the past under other policies: takes up to half a minute.", api.WhatIfSchema(), assistant.answerWhatIf),
+		newTool(newSettings(), "The settings of KubeVirt and of the descheduler that are or were in force, or those behind a fingerprint of an answer.", api.SettingsArguments().Schema(), assistant.answerSettings),
+		newTool(newWhatIf(), "What would have been different under other policies: replays what was recorded, which takes up to half a minute.", api.WhatIfSchema(), assistant.answerWhatIf),
 	)
 })
 
-// newTool returns a tool that is named and described as a command is.
-func newTool(cmd *cobra.Command, more string, schema json.RawMessage, answer func(assistant, context.Context, json.RawMessage) (toolAnswer, error)) assistantTool {
-	return assistantTool{cmd.Name(), strings.TrimSpace(cmd.Short + ". " + more), schema, func(ctx context.Context, a assistant, arguments json.RawMessage) (toolAnswer, error) {
+// newTool returns a tool that is named as a command is.
+func newTool(cmd *cobra.Command, about string, schema json.RawMessage, answer func(assistant, context.Context, json.RawMessage) (toolAnswer, error)) assistantTool {
+	return assistantTool{cmd.Name(), about, schema, func(ctx context.Context, a assistant, arguments json.RawMessage) (toolAnswer, error) {
 		return answer(a, ctx, arguments)
 	}}
 }
