@@ -78,8 +78,8 @@ func ListArguments(v trail.View) Arguments[trail.Query] {
 			continue
 		case "limit":
 			p.about, p.example = "The newest so many rows.", "100"
-			p.schema = newIntegerSchema(1, maxArgumentRows, defaultArgumentRows)
-			p.read = readNumber("limit", 1, maxArgumentRows, func(a *asked) *int { return &a.Limit })
+			p.schema = newIntegerSchema(maxArgumentRows, defaultArgumentRows)
+			p.read = readNumber("limit", maxArgumentRows, func(a *asked) *int { return &a.Limit })
 		case "page":
 			p.about = "The rows that are older than those of an answer: what its next_page says, with the other arguments unchanged."
 		}
@@ -148,8 +148,8 @@ func WhyArguments(not bool) Arguments[WhyQuery] {
 	a.params = append(a.params,
 		param[WhyQuery]{name: "verbose", about: "Whether to have the full account of a VM, too.", schema: newBooleanSchema(false), example: "true",
 			read: readBool("verbose", func(q *WhyQuery, yes bool) { q.Verbose = yes })},
-		param[WhyQuery]{name: "evidence", about: "The latest so many facts that the answer rests on.", schema: newIntegerSchema(1, maxEvidence, defaultEvidence), example: "50",
-			read: readNumber("evidence", 1, maxEvidence, func(q *WhyQuery) *int { return &q.Evidence })},
+		param[WhyQuery]{name: "evidence", about: "The latest so many facts that the answer rests on.", schema: newIntegerSchema(maxEvidence, defaultEvidence), example: "50",
+			read: readNumber("evidence", maxEvidence, func(q *WhyQuery) *int { return &q.Evidence })},
 	)
 	return a
 }
@@ -207,12 +207,12 @@ func OpenArguments(orders ...string) Arguments[OpenQuery] {
 	return a
 }
 
-// readNumber takes a number; field says where it goes.
-func readNumber[T any](name string, least, most int, field func(*T) *int) func(string, time.Time, *T) error {
+// readNumber takes a number from 1 on; field says where it goes.
+func readNumber[T any](name string, most int, field func(*T) *int) func(string, time.Time, *T) error {
 	return func(text string, _ time.Time, into *T) error {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < least || n > most {
-			return fmt.Errorf("%s %q: expected a number from %d to %d", name, text, least, most)
+		if err != nil || n < 1 || n > most {
+			return fmt.Errorf("%s %q: expected a number from 1 to %d", name, text, most)
 		}
 		*field(into) = n
 		return nil

@@ -123,22 +123,34 @@ func (s *reads) serveAssistant(assistant Assistant) http.Handler {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		assistant(turnReader{s, s.readers(who.scope)}, web.SiteOf(r)).ServeHTTP(uncachedWriter{w}, r)
+		assistant(turnReader{s, s.readers(who.scope)}, web.SiteOf(r)).ServeHTTP(&uncachedWriter{ResponseWriter: w}, r)
 	})))
 }
 
-// uncachedWriter has nobody on the way keep an answer, whatever else is said about that.
-type uncachedWriter struct{ http.ResponseWriter }
+// uncachedWriter has nobody on the way keep an answer, whatever else was to be said about that.
+type uncachedWriter struct {
+	http.ResponseWriter
+	begun bool
+}
 
 // WriteHeader implements http.ResponseWriter.
-func (w uncachedWriter) WriteHeader(status int) {
+func (w *uncachedWriter) WriteHeader(status int) {
+	w.begun = true
 	w.Header().Set("Cache-Control", uncached)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// Write implements http.ResponseWriter.
+func (w *uncachedWriter) Write(p []byte) (int, error) {
+	if !w.begun {
+		w.WriteHeader(http.StatusOK)
+	}
+	return w.ResponseWriter.Write(p)
+}
+
 // Unwrap is for http.ResponseController.
-func (w uncachedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *uncachedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (s *reads) assistantRoute(assistant Assistant) route {
 	message := newObjectSchema([]string{"jsonrpc"}, fields{{"jsonrpc", newTextSchema()}, {"id", schema{Description: "Of a request."}}, {"method", newTextSchema()}, {"params", schema{Type: types{"object"}}}})

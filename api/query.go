@@ -165,7 +165,7 @@ func pageParams() []param[asked] {
 	return []param[asked]{
 		{name: "order", about: "Which rows come first.", schema: withDefault(oneOf(orderNewest, orderOldest), orderNewest), example: orderOldest, read: readOrder,
 			write: func(a asked) string { return onlyIf(a.Oldest, orderOldest) }},
-		{name: "limit", about: "The first so many rows.", schema: newIntegerSchema(1, MaxLimit, DefaultLimit), example: "50", read: readLimit,
+		{name: "limit", about: "The first so many rows.", schema: newIntegerSchema(MaxLimit, DefaultLimit), example: "50", read: readLimit,
 			write: func(a asked) string { return onlyIf(a.Limit > 0, strconv.Itoa(a.Limit)) }},
 		{name: "page", about: "The rows that come after a page: what the header Link of that one names.", schema: newTextSchema(), read: readPage, write: writePage},
 		{name: "format", about: "The format of the answer; it has precedence over Accept.", schema: oneOf(formats...), example: "csv", read: readFormat,

@@ -77,7 +77,8 @@ func withDefault(s schema, value any) schema {
 	return s
 }
 
-func newIntegerSchema(least, most, otherwise int) schema {
+func newIntegerSchema(most, otherwise int) schema {
+	least := 1
 	return schema{Type: types{"integer"}, Minimum: &least, Maximum: &most, Default: otherwise}
 }
 

@@ -341,7 +341,7 @@ func TestMCPBounds(t *testing.T) {
 	require.Contains(t, long.Content[1].(*mcp.TextContent).Text, "The structured answer of")
 }
 
-// TestMCPFailure has a tool fail as none should: the process goes on, and the assistant is told.
+// TestMCPFailure has a tool fail as none should: the process goes on, and the assistant learns of it.
 func TestMCPFailure(t *testing.T) {
 	t.Parallel()
 	a := assistant{log: slog.New(slog.NewTextHandler(prefixed{t, "log: "}, nil))} // without a reader

@@ -225,7 +225,7 @@ func (a assistant) answerSettings(ctx context.Context, arguments json.RawMessage
 	}
 	all, err := a.reader.Settings(ctx, q)
 	if err == nil && len(all) == 0 {
-		err = cmp.Or(checkCluster(ctx, a.reader, q.Cluster), error(errNoSettings))
+		err = cmp.Or(checkCluster(ctx, a.reader, q.Cluster), errNoSettings)
 	}
 	if err != nil {
 		return toolAnswer{}, err
