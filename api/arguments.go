@@ -16,8 +16,8 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// Arguments are what a question can be asked with by a program that sends one JSON object, such as an assistant: the parameters of the
-// query string, named, described, bounded and read alike.
+// Arguments are what a question can be asked with by a program that sends one JSON object, such as an assistant: the
+// parameters of the query string, named, described, bounded and read alike.
 type Arguments[T any] struct{ params []param[T] }
 
 // Schema describes the object as a JSON Schema.
@@ -40,14 +40,18 @@ func (a Arguments[T]) Schema() json.RawMessage {
 	return raw
 }
 
-// Read reads an object, now being the moment from which ages count. What is null is as if it were missing. The error says what is wrong with which argument.
+// Read reads an object, now being the moment from which ages count. What is null is as if it were missing. The error
+// says what is wrong with which argument.
 func (a Arguments[T]) Read(object json.RawMessage, now time.Time, into *T) error {
 	values := url.Values{}
 	given := map[string]any{}
 	d := json.NewDecoder(bytes.NewReader(object))
 	d.UseNumber()
 	if err := d.Decode(&given); err != nil && !errors.Is(err, io.EOF) {
-		return newProblem(http.StatusBadRequest, "the arguments cannot be read: expected one JSON object with "+strings.Join(namesOfParams(a.params), ", "))
+		return newProblem(
+			http.StatusBadRequest,
+			"the arguments cannot be read: expected one JSON object with "+strings.Join(namesOfParams(a.params), ", "),
+		)
 	}
 	for name, value := range given {
 		switch v := value.(type) {
@@ -69,29 +73,40 @@ const (
 	maxArgumentRows     = 500
 )
 
-// ListArguments are those of a list. It has fewer than the query string: one way to ask for each thing, and what an answer in words can show.
+// ListArguments are those of a list. It has fewer than the query string: one way to ask for each thing, and what an
+// answer in words can show.
 func ListArguments(v trail.View) Arguments[trail.Query] {
 	var a Arguments[trail.Query]
 	for _, p := range listParams(v) {
 		switch p.name {
-		case "changes-since", "open", "order", "repeats", "format", "ended-since", "ended-until": // state says the same as open
+		case "changes-since",
+			"open",
+			"order",
+			"repeats",
+			"format",
+			"ended-since",
+			"ended-until": // state says the same as open
 			continue
 		case "limit":
 			p.about, p.example = "The newest so many rows.", "100"
 			p.schema = newIntegerSchema(maxArgumentRows, defaultArgumentRows)
 			p.read = readNumber("limit", maxArgumentRows, func(a *asked) *int { return &a.Limit })
 		case "page":
-			p.about = "The rows that are older than those of an answer: what its next_page says, with the other arguments unchanged."
+			p.about = "The rows that are older than those of an answer: what its next_page says, " +
+				"with the other arguments unchanged."
 		}
 		read := p.read
-		a.params = append(a.params, param[trail.Query]{name: p.name, about: p.about, example: p.example, schema: p.schema, must: p.must,
-			read: func(text string, now time.Time, q *trail.Query) error {
-				one := asked{Query: *q}
-				err := read(text, now, &one)
-				*q = one.Query
-				return err
+		a.params = append(
+			a.params,
+			param[trail.Query]{name: p.name, about: p.about, example: p.example, schema: p.schema, must: p.must,
+				read: func(text string, now time.Time, q *trail.Query) error {
+					one := asked{Query: *q}
+					err := read(text, now, &one)
+					*q = one.Query
+					return err
+				},
 			},
-		})
+		)
 	}
 	return a
 }
@@ -121,14 +136,22 @@ const (
 // WhyArguments are those of why or, without what only that has, of why-not.
 func WhyArguments(not bool) Arguments[WhyQuery] {
 	a := Arguments[WhyQuery]{params: []param[WhyQuery]{
-		{name: "vm", about: "The VM that the question is about, as namespace/name. Either vm or node must be given.", schema: newTextSchema(), example: "shop/db-1",
+		{
+			name:    "vm",
+			about:   "The VM that the question is about, as namespace/name. Either vm or node must be given.",
+			schema:  newTextSchema(),
+			example: "shop/db-1",
 			read: func(text string, _ time.Time, q *WhyQuery) error {
 				namespace, name, ok := strings.Cut(text, "/")
 				if !ok || namespace == "" || name == "" || strings.Contains(name, "/") || !isText(text) {
-					return fmt.Errorf("vm %q: expected namespace/name, such as shop/db-1; the tool search finds the namespace", text)
+					return fmt.Errorf(
+						"vm %q: expected namespace/name, such as shop/db-1; the tool search finds the namespace",
+						text,
+					)
 				}
 				return q.setSubject(trail.VMISubject(namespace, name))
-			}},
+			},
+		},
 		{name: "node", about: "The node that the question is about.", schema: newTextSchema(), example: "worker-1",
 			read: func(text string, _ time.Time, q *WhyQuery) error {
 				if !isText(text) || strings.Contains(text, "/") {
@@ -145,11 +168,22 @@ func WhyArguments(not bool) Arguments[WhyQuery] {
 	if not {
 		return a
 	}
-	a.params = append(a.params,
-		param[WhyQuery]{name: "verbose", about: "Whether to have the full account of a VM, too.", schema: newBooleanSchema(false), example: "true",
-			read: readBool("verbose", func(q *WhyQuery, yes bool) { q.Verbose = yes })},
-		param[WhyQuery]{name: "evidence", about: "The latest so many facts that the answer rests on.", schema: newIntegerSchema(maxEvidence, defaultEvidence), example: "50",
-			read: readNumber("evidence", maxEvidence, func(q *WhyQuery) *int { return &q.Evidence })},
+	a.params = append(
+		a.params,
+		param[WhyQuery]{
+			name:    "verbose",
+			about:   "Whether to have the full account of a VM, too.",
+			schema:  newBooleanSchema(false),
+			example: "true",
+			read:    readBool("verbose", func(q *WhyQuery, yes bool) { q.Verbose = yes }),
+		},
+		param[WhyQuery]{
+			name:    "evidence",
+			about:   "The latest so many facts that the answer rests on.",
+			schema:  newIntegerSchema(maxEvidence, defaultEvidence),
+			example: "50",
+			read:    readNumber("evidence", maxEvidence, func(q *WhyQuery) *int { return &q.Evidence }),
+		},
 	)
 	return a
 }
@@ -189,21 +223,36 @@ type OpenQuery struct {
 	Sort    string // an order
 }
 
-// OpenArguments are those of a question about what is open, in one of these orders; without orders, of one about clusters.
+// OpenArguments are those of a question about what is open, in one of these orders; without orders, of one about
+// clusters.
 func OpenArguments(orders ...string) Arguments[OpenQuery] {
 	a := Arguments[OpenQuery]{params: []param[OpenQuery]{
-		{name: "cluster", about: "Only this cluster.", schema: newTextSchema(), example: "prod", read: readText("cluster", func(q *OpenQuery) *string { return &q.Cluster })},
+		{
+			name:    "cluster",
+			about:   "Only this cluster.",
+			schema:  newTextSchema(),
+			example: "prod",
+			read:    readText("cluster", func(q *OpenQuery) *string { return &q.Cluster }),
+		},
 	}}
 	if len(orders) == 0 {
 		return a
 	}
-	a.params = append(a.params, param[OpenQuery]{name: "sort", about: "What comes first: the worst, the oldest, or what failed most often.", schema: withDefault(oneOf(orders...), orders[0]), example: orders[len(orders)-1],
-		read: func(text string, _ time.Time, q *OpenQuery) error {
-			if q.Sort = text; !slices.Contains(orders, text) {
-				return fmt.Errorf("sort %q: expected one of %s", text, strings.Join(orders, ", "))
-			}
-			return nil
-		}})
+	a.params = append(
+		a.params,
+		param[OpenQuery]{
+			name:    "sort",
+			about:   "What comes first: the worst, the oldest, or what failed most often.",
+			schema:  withDefault(oneOf(orders...), orders[0]),
+			example: orders[len(orders)-1],
+			read: func(text string, _ time.Time, q *OpenQuery) error {
+				if q.Sort = text; !slices.Contains(orders, text) {
+					return fmt.Errorf("sort %q: expected one of %s", text, strings.Join(orders, ", "))
+				}
+				return nil
+			},
+		},
+	)
 	return a
 }
 

@@ -17,12 +17,12 @@ import (
 // AssistantPath is where assistants ask, by the Model Context Protocol over HTTP.
 const AssistantPath = "/mcp"
 
-// Assistant returns what serves the Model Context Protocol to one request: it asks the reader, and pages are below the site. What it answers
-// must be bounded: it is not counted among the answers that wait to be sent.
+// Assistant returns what serves the Model Context Protocol to one request: it asks the reader, and pages are below the
+// site. What it answers must be bounded: it is not counted among the answers that wait to be sent.
 type Assistant func(reader Reader, site string) http.Handler
 
-// turnReader asks each question when it is the turn of the caller, and within the time that the API has for it. So an assistant can ask no more
-// than any program can. Its errors are those that a client may see.
+// turnReader asks each question when it is the turn of the caller, and within the time that the API has for it. So an
+// assistant can ask no more than any program can. Its errors are those that a client may see.
 type turnReader struct {
 	reads  *reads
 	reader Reader
@@ -31,7 +31,13 @@ type turnReader struct {
 var _ Reader = turnReader{}
 
 // askInTurn asks one question in turn.
-func askInTurn[T any](ctx context.Context, s *reads, turn turn, timeout time.Duration, ask func(context.Context) (T, error)) (got T, err error) {
+func askInTurn[T any](
+	ctx context.Context,
+	s *reads,
+	turn turn,
+	timeout time.Duration,
+	ask func(context.Context) (T, error),
+) (got T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	leave, err := turn(ctx)
@@ -59,7 +65,11 @@ func askSoon[T any](ctx context.Context, r turnReader, question func(context.Con
 // ListJSON implements Reader.
 func (r turnReader) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {
 	q.MaxBytes = readBody
-	return askSoon(ctx, r, func(ctx context.Context) (trail.Page[json.RawMessage], error) { return r.reader.ListJSON(ctx, v, q) })
+	return askSoon(
+		ctx,
+		r,
+		func(ctx context.Context) (trail.Page[json.RawMessage], error) { return r.reader.ListJSON(ctx, v, q) },
+	)
 }
 
 // ListText implements Reader.
@@ -80,7 +90,13 @@ func (r turnReader) WhyNot(ctx context.Context, q trail.Question) (trail.NotAnsw
 
 // WhatIf implements Reader.
 func (r turnReader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {
-	return askInTurn(ctx, r.reads, r.reads.crowd.awaitLongTurn, whatif.Within, func(ctx context.Context) (whatif.Answer, error) { return r.reader.WhatIf(ctx, q) })
+	return askInTurn(
+		ctx,
+		r.reads,
+		r.reads.crowd.awaitLongTurn,
+		whatif.Within,
+		func(ctx context.Context) (whatif.Answer, error) { return r.reader.WhatIf(ctx, q) },
+	)
 }
 
 // Recorders implements Reader.
@@ -92,7 +108,11 @@ func (r turnReader) Recorders(ctx context.Context, cluster string, from, to time
 
 // Settings implements Reader.
 func (r turnReader) Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.SettingsInForce, error) {
-	return askSoon(ctx, r, func(ctx context.Context) ([]trail.SettingsInForce, error) { return r.reader.Settings(ctx, q) })
+	return askSoon(
+		ctx,
+		r,
+		func(ctx context.Context) ([]trail.SettingsInForce, error) { return r.reader.Settings(ctx, q) },
+	)
 }
 
 // Names implements Reader.
@@ -116,15 +136,27 @@ func (r turnReader) Find(ctx context.Context, cluster, text string) ([]trail.Fou
 
 // serveAssistant has an assistant ask what its caller may see.
 func (s *reads) serveAssistant(assistant Assistant) http.Handler {
-	return bodyFirst(compressResponses(s.gate.requireRight(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, who caller) {
-		body, err := io.ReadAll(r.Body) // is there already, and bounded
-		if err != nil || bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) {
-			writeProblem(w, http.StatusBadRequest, "expected one message of the Model Context Protocol: send those of a batch one by one")
-			return
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		assistant(turnReader{s, s.readers(who.scope)}, web.SiteOf(r)).ServeHTTP(&uncachedWriter{ResponseWriter: w}, r)
-	})))
+	return bodyFirst(
+		compressResponses(s.gate.requireRight(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, who caller) {
+			body, err := io.ReadAll(r.Body) // is there already, and bounded
+			if err != nil || bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) {
+				writeProblem(
+					w,
+					http.StatusBadRequest,
+					"expected one message of the Model Context Protocol: send those of a batch one by one",
+				)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			assistant(
+				turnReader{s, s.readers(who.scope)},
+				web.SiteOf(r),
+			).ServeHTTP(
+				&uncachedWriter{ResponseWriter: w},
+				r,
+			)
+		})),
+	)
 }
 
 // uncachedWriter has nobody on the way keep an answer, whatever else was to be said about that.
@@ -153,17 +185,57 @@ func (w *uncachedWriter) Write(p []byte) (int, error) {
 func (w *uncachedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (s *reads) assistantRoute(assistant Assistant) route {
-	message := newObjectSchema([]string{"jsonrpc"}, fields{{"jsonrpc", newTextSchema()}, {"id", schema{Description: "Of a request."}}, {"method", newTextSchema()}, {"params", schema{Type: types{"object"}}}})
-	answered := newObjectSchema([]string{"jsonrpc"}, fields{{"jsonrpc", newTextSchema()}, {"id", schema{Description: "Of the request."}}, {"result", schema{Type: types{"object"}}}, {"error", schema{Type: types{"object"}}}})
-	example := map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": "why", "arguments": map[string]any{"vm": "shop/db-1"}}}
+	message := newObjectSchema(
+		[]string{"jsonrpc"},
+		fields{
+			{"jsonrpc", newTextSchema()},
+			{"id", schema{Description: "Of a request."}},
+			{"method", newTextSchema()},
+			{"params", schema{Type: types{"object"}}},
+		},
+	)
+	answered := newObjectSchema(
+		[]string{"jsonrpc"},
+		fields{
+			{"jsonrpc", newTextSchema()},
+			{"id", schema{Description: "Of the request."}},
+			{"result", schema{Type: types{"object"}}},
+			{"error", schema{Type: types{"object"}}},
+		},
+	)
+	example := map[string]any{
+		"jsonrpc": "2.0",
+		"id":      1,
+		"method":  "tools/call",
+		"params":  map[string]any{"name": "why", "arguments": map[string]any{"vm": "shop/db-1"}},
+	}
 	return route{
-		method: http.MethodPost, path: AssistantPath, tag: tagAssistants, id: "assist", short: "Ask as an assistant, by the Model Context Protocol",
-		about: "Streamable HTTP without sessions: one message a request, and one JSON answer. The tools ask what can be asked here, see what the caller may see, and write nothing (docs/mcp.md).",
-		body:  &requestBody{"A JSON-RPC message. Accept must name application/json and text/event-stream.", true, fields{{mediaTypes["json"], content{message, example}}}},
+		method: http.MethodPost,
+		path:   AssistantPath,
+		tag:    tagAssistants,
+		id:     "assist",
+		short:  "Ask as an assistant, by the Model Context Protocol",
+		about: "Streamable HTTP without sessions: one message a request, and one JSON answer. " +
+			"The tools ask what can be asked here, see what the caller may see, and write nothing (docs/mcp.md).",
+		body: &requestBody{
+			"A JSON-RPC message. Accept must name application/json and text/event-stream.",
+			true,
+			fields{{mediaTypes["json"], content{message, example}}},
+		},
 		answers: []answer{
-			{http.StatusOK, "The answer to a request. What a tool could not answer is in its result, with isError.", []string{headerCached, headerVary}, jsonContent(answered, nil)},
+			{
+				http.StatusOK,
+				"The answer to a request. What a tool could not answer is in its result, with isError.",
+				[]string{headerCached, headerVary},
+				jsonContent(answered, nil),
+			},
 			{http.StatusAccepted, "A notification was taken.", nil, nil},
 		},
-		problems: problemsWith(http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge), handler: s.serveAssistant(assistant),
+		problems: problemsWith(
+			http.StatusBadRequest,
+			http.StatusRequestTimeout,
+			http.StatusRequestEntityTooLarge,
+		),
+		handler: s.serveAssistant(assistant),
 	}
 }

@@ -27,10 +27,30 @@ type SearchAnswer struct {
 // searchParams are the parameters of a search, named as on the page that shows the same.
 func searchParams() []param[SearchQuery] {
 	return []param[SearchQuery]{
-		{name: "q", about: "A part of the name of a VM (also namespace/name) or of a node, the beginning of that of a migration, or a UID.", schema: newTextSchema(), example: "db-1", must: true,
-			read: readText("q", func(q *SearchQuery) *string { return &q.Text }), write: func(q SearchQuery) string { return q.Text }},
-		{name: "cluster", about: "Only in this cluster.", schema: newTextSchema(), example: "prod",
-			read: readText("cluster", func(q *SearchQuery) *string { return &q.Cluster }), write: func(q SearchQuery) string { return q.Cluster }},
+		{
+			name: "q",
+			about: "A part of the name of a VM (also namespace/name) or of a node, " +
+				"the beginning of that of a migration, or a UID.",
+			schema:  newTextSchema(),
+			example: "db-1",
+			must:    true,
+			read: readText(
+				"q",
+				func(q *SearchQuery) *string { return &q.Text },
+			),
+			write: func(q SearchQuery) string { return q.Text },
+		},
+		{
+			name:    "cluster",
+			about:   "Only in this cluster.",
+			schema:  newTextSchema(),
+			example: "prod",
+			read: readText(
+				"cluster",
+				func(q *SearchQuery) *string { return &q.Cluster },
+			),
+			write: func(q SearchQuery) string { return q.Cluster },
+		},
 	}
 }
 
@@ -54,15 +74,35 @@ func answerSearch(ctx context.Context, reader Reader, r *http.Request) (reply, e
 
 func (s *reads) searchRoute() route {
 	return route{
-		method: http.MethodGet, path: searchPath, tag: tagNames, id: "search", short: "Search VMs, nodes and migrations",
-		about:  fmt.Sprintf("What is named exactly so first, then what begins so; at most %d.", trail.MostFound),
-		params: describeParams(searchParams()), problems: readProblems,
-		answers: []answer{{http.StatusOK, "What was found.", readHeaders, jsonContent(newRefSchema("Search"), exampleSearch)}, newUnchangedAnswer(readHeaders)},
+		method:   http.MethodGet,
+		path:     searchPath,
+		tag:      tagNames,
+		id:       "search",
+		short:    "Search VMs, nodes and migrations",
+		about:    fmt.Sprintf("What is named exactly so first, then what begins so; at most %d.", trail.MostFound),
+		params:   describeParams(searchParams()),
+		problems: readProblems,
+		answers: []answer{
+			{http.StatusOK, "What was found.", readHeaders, jsonContent(newRefSchema("Search"), exampleSearch)},
+			newUnchangedAnswer(readHeaders),
+		},
 		handler: s.newHandler(answerSearch),
 	}
 }
 
-var exampleSearch = SearchAnswer{Total: 1, Found: []trail.Found{{Cluster: "prod", Kind: trail.FoundVM, Namespace: "shop", Name: "db-1", Node: "worker-1", State: trail.VMRunning}}}
+var exampleSearch = SearchAnswer{
+	Total: 1,
+	Found: []trail.Found{
+		{
+			Cluster:   "prod",
+			Kind:      trail.FoundVM,
+			Namespace: "shop",
+			Name:      "db-1",
+			Node:      "worker-1",
+			State:     trail.VMRunning,
+		},
+	},
+}
 
 func searchSchema() schema {
 	found := newObjectSchema([]string{"cluster", "kind", "name"}, fields{
@@ -77,6 +117,14 @@ func searchSchema() schema {
 	})
 	return withDescription(newObjectSchema([]string{"found", "total"}, fields{
 		{"found", listOf(found)},
-		{"total", newCountSchema(fmt.Sprintf("Of what there is, also of what is left out. Of migrations that begin so no more than %d count.", trail.MostCounted))},
+		{
+			"total",
+			newCountSchema(
+				fmt.Sprintf(
+					"Of what there is, also of what is left out. Of migrations that begin so no more than %d count.",
+					trail.MostCounted,
+				),
+			),
+		},
 	}), "What a search found.")
 }

@@ -19,7 +19,8 @@ func SiteOf(r *http.Request) string {
 	return scheme + "://" + r.Host
 }
 
-// PageOf returns the address, below that of the site, of the page of a VM or a node; as of a moment, unless that is zero.
+// PageOf returns the address, below that of the site, of the page of a VM or a node; as of a moment, unless that is
+// zero.
 func PageOf(cluster string, of trail.Subject, at time.Time) string {
 	path := "/nodes/" + of.Name
 	if of.Kind != trail.SubjectNode {
@@ -50,8 +51,8 @@ func SearchPage(cluster, text string) string {
 	return buildHref("/search", "cluster", cluster, "q", text)
 }
 
-// ListPage returns the address, below that of the site, of the page that lists the rows of a view, with these parameters of the API; empty where
-// there is none.
+// ListPage returns the address, below that of the site, of the page that lists the rows of a view, with these
+// parameters of the API; empty where there is none.
 func ListPage(v trail.View, asked url.Values) string {
 	i := slices.IndexFunc(lists, func(l list) bool { return l.view.Name == v.Name })
 	if i < 0 {
@@ -60,7 +61,8 @@ func ListPage(v trail.View, asked url.Values) string {
 	return strings.TrimSuffix(lists[i].path+"?"+asked.Encode(), "?")
 }
 
-// FrontPage returns the address, below that of the site, of the page of a cluster; of all clusters, where none is named.
+// FrontPage returns the address, below that of the site, of the page of a cluster; of all clusters, where none is
+// named.
 func FrontPage(cluster string) string { return buildHref("/", "cluster", cluster) }
 
 // WhatIfPage returns the address, below that of the site, of the page that asks what another policy would have changed.

@@ -16,9 +16,12 @@ import (
 func newClusters() *cobra.Command {
 	var q question
 	cmd := &cobra.Command{
-		Use: "clusters", Short: "List the clusters, and whether each is recorded as it should be", GroupID: "ask", Args: asUsage(cobra.NoArgs),
-		Long: `List the clusters of which anything is recorded: how it stands with the recording of each, how old its newest event is, and what to do where it
-is not recorded as it should be. Exit status 3 when there is none.`,
+		Use:     "clusters",
+		Short:   "List the clusters, and whether each is recorded as it should be",
+		GroupID: "ask",
+		Args:    asUsage(cobra.NoArgs),
+		Long: `List the clusters of which anything is recorded: how it stands with the recording of each, how old its
+newest event is, and what to do where it is not recorded as it should be. Exit status 3 when there is none.`,
 		Example: `  evictrail clusters
   evictrail clusters --cluster prod -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,7 +39,10 @@ is not recorded as it should be. Exit status 3 when there is none.`,
 }
 
 // askAll asks a question that is about no one VM or node, and writes its answer: for people or for programs.
-func (q *question) askAll(cmd *cobra.Command, ask func(context.Context, reader) (answer any, text string, err error)) error {
+func (q *question) askAll(
+	cmd *cobra.Command,
+	ask func(context.Context, reader) (answer any, text string, err error),
+) error {
 	if err := q.checkOutput(); err != nil {
 		return err
 	}
@@ -65,7 +71,8 @@ func loadClusters(ctx context.Context, s api.Reader, cluster string) ([]trail.Re
 	return slices.Concat([]trail.RecorderStatus{}, all), err
 }
 
-// renderClusters returns a table of clusters and, below it, what to do about those that are not recorded as they should be.
+// renderClusters returns a table of clusters and, below it, what to do about those that are not recorded as they should
+// be.
 func renderClusters(all []trail.RecorderStatus) string {
 	t := textTable{columns: []tableColumn{{head: "CLUSTER"}, {head: "RECORDING"}}}
 	var more strings.Builder

@@ -29,13 +29,17 @@ type mcpFlags struct {
 func newMCP() *cobra.Command {
 	var f mcpFlags
 	cmd := &cobra.Command{
-		Use: "mcp", Short: "Answer the questions of an assistant (Model Context Protocol)", GroupID: "ask", Args: asUsage(cobra.NoArgs),
-		Long: `Answer the questions of an assistant over standard input and output, by the Model Context Protocol (docs/mcp.md). You do not run it
-yourself: you name it in the configuration of the assistant. Its tools are the commands that ask; they have the same names, say the same words, and
-write nothing. They ask a running evictrail or a database, as these commands do, and see what the token or the database role may see.
+		Use:     "mcp",
+		Short:   "Answer the questions of an assistant (Model Context Protocol)",
+		GroupID: "ask",
+		Args:    asUsage(cobra.NoArgs),
+		Long: `Answer the questions of an assistant over standard input and output, by the Model Context Protocol (docs/mcp.md).
+You do not run it yourself: you name it in the configuration of the assistant. Its tools are the commands that ask;
+they have the same names, say the same words, and write nothing. They ask a running evictrail or a database, as these
+commands do, and see what the token or the database role may see.
 
-An evictrail that serves answers assistants itself, at ` + api.AssistantPath + `: assistants that can ask over HTTP need no program on your machine.`,
-		Example: `  claude mcp add evictrail -- evictrail mcp --server https://evictrail.example --server-token-file /home/me/evictrail.token
+An evictrail that serves answers assistants itself, at ` + api.AssistantPath + `: who asks over HTTP needs no program.`,
+		Example: `  claude mcp add evictrail -- evictrail mcp --server https://evictrail.example --server-token-file /home/me/token
   claude mcp add --transport http evictrail http://127.0.0.1:8080` + api.AssistantPath + `   # a running evictrail itself
   EVICTRAIL_SERVER=http://127.0.0.1:8080 evictrail mcp                      # what a configuration starts
   evictrail mcp --database-url "$EVICTRAIL_DATABASE_URL" --public-url https://evictrail.example`,
@@ -43,7 +47,12 @@ An evictrail that serves answers assistants itself, at ` + api.AssistantPath + `
 	}
 	f.from.addFlags(cmd)
 	f.log.addFlags(cmd, "warn")
-	cmd.Flags().StringVar(&f.publicURL, "public-url", "", "`URL` of evictrail's pages, as people reach them, for links in answers; by default that of --server")
+	cmd.Flags().StringVar(
+		&f.publicURL,
+		"public-url",
+		"",
+		"`URL` of evictrail's pages, as people reach them, for links in answers; by default that of --server",
+	)
 	return cmd
 }
 
@@ -66,9 +75,17 @@ func (f *mcpFlags) run(cmd *cobra.Command) error {
 	}
 	in, out := cmd.InOrStdin(), cmd.OutOrStdout()
 	if file, is := in.(*os.File); is && term.IsTerminal(int(file.Fd())) {
-		printTextf(cmd.ErrOrStderr(), "Waiting for an assistant on standard input; Ctrl-C ends it. `evictrail help mcp` says how to configure one.\n")
+		printTextf(
+			cmd.ErrOrStderr(),
+			"Waiting for an assistant on standard input; Ctrl-C ends it. "+
+				"`evictrail help mcp` says how to configure one.\n",
+		)
 	}
-	session, err := a.newServer().Connect(cmd.Context(), &mcp.IOTransport{Reader: io.NopCloser(in), Writer: writeNopCloser{out}}, nil)
+	session, err := a.newServer().Connect(
+		cmd.Context(),
+		&mcp.IOTransport{Reader: io.NopCloser(in), Writer: writeNopCloser{out}},
+		nil,
+	)
 	if err != nil {
 		return err
 	}
@@ -94,22 +111,38 @@ type writeNopCloser struct{ io.Writer }
 func (writeNopCloser) Close() error { return nil }
 
 // instructions say to an assistant what it can ask.
-const instructions = `evictrail records why the virtual machines of KubeVirt clusters are moved, why they are not, and why that does not stop.
-Ask "top" for what is wrong now, "why" for why a VM moved, "why-not" for why it does not, "loops" for what repeats; "search" finds names.
-Times are RFC 3339 (2026-11-21T00:40:00Z), dates, or ages (90m, 7d): turn "last night" into a time yourself. All answers are in UTC.
-Answers name what they rest on and what could not be observed: pass that on. Nothing here writes: what an answer advises is for people to do.`
+const instructions = `evictrail records why the virtual machines of KubeVirt clusters are moved, why they are
+not, and why that does not stop.
+Ask "top" for what is wrong now, "why" for why a VM moved, "why-not" for why it does not, "loops" for what repeats;
+"search" finds names.
+Times are RFC 3339 (2026-11-21T00:40:00Z), dates, or ages (90m, 7d): turn "last night" into a time yourself. All
+answers are in UTC.
+Answers name what they rest on and what could not be observed: pass that on. Nothing here writes: what an answer
+advises is for people to do.`
 
 // newServer returns a server with all tools.
 func (a assistant) newServer() *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "evictrail", Title: "evictrail", Version: version.Version}, &mcp.ServerOptions{
-		Instructions: instructions, Logger: a.protocolLog(), Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
-	})
+	s := mcp.NewServer(
+		&mcp.Implementation{Name: "evictrail", Title: "evictrail", Version: version.Version},
+		&mcp.ServerOptions{
+			Instructions: instructions,
+			Logger:       a.protocolLog(),
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+		},
+	)
 	s.AddReceivingMiddleware(refuseSubscriptions)
 	no := false
 	for _, tool := range listTools() {
 		s.AddTool(&mcp.Tool{
-			Name: tool.name, Description: tool.about, InputSchema: tool.schema,
-			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no},
+			Name:        tool.name,
+			Description: tool.about,
+			InputSchema: tool.schema,
+			Annotations: &mcp.ToolAnnotations{
+				ReadOnlyHint:    true,
+				IdempotentHint:  true,
+				DestructiveHint: &no,
+				OpenWorldHint:   &no,
+			},
 		}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return a.callTool(ctx, tool, r.Params.Arguments), nil
 		})
@@ -121,7 +154,10 @@ func (a assistant) newServer() *mcp.Server {
 func refuseSubscriptions(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		if method == "subscriptions/listen" {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "there is nothing to listen to: the tools do not change"}
+			return nil, &jsonrpc.Error{
+				Code:    jsonrpc.CodeMethodNotFound,
+				Message: "there is nothing to listen to: the tools do not change",
+			}
 		}
 		return next(ctx, method, r)
 	}
@@ -132,10 +168,13 @@ func serveAssistants(log *slog.Logger) api.Assistant {
 	return func(reader api.Reader, site string) http.Handler {
 		a := assistant{reader: reader, site: site, log: log}
 		server := a.newServer()
-		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
-			Stateless: true, JSONResponse: true, Logger: a.protocolLog(), PropagateRequestCancellation: true,
-			DisableLocalhostProtection: true, // api.Server refuses other hosts, where only this machine may ask
-		})
+		return mcp.NewStreamableHTTPHandler(
+			func(*http.Request) *mcp.Server { return server },
+			&mcp.StreamableHTTPOptions{
+				Stateless: true, JSONResponse: true, Logger: a.protocolLog(), PropagateRequestCancellation: true,
+				DisableLocalhostProtection: true, // api.Server refuses other hosts, where only this machine may ask
+			},
+		)
 	}
 }
 

@@ -38,10 +38,15 @@ func assistantTargets(vm, node string) []string {
 }
 
 func assistantTarget(tool, arguments string) string {
-	return fmt.Sprintf(`/mcp {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": %q, "arguments": %s}}`, tool, arguments)
+	return fmt.Sprintf(
+		`/mcp {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": %q, "arguments": %s}}`,
+		tool,
+		arguments,
+	)
 }
 
-// askAsAssistants asks with tokens of tenants: each is answered what its user may see, and refused as the API refuses it.
+// askAsAssistants asks with tokens of tenants: each is answered what its user may see, and refused as the API refuses
+// it.
 func askAsAssistants(t *testing.T, c *sharedCluster) {
 	t.Helper()
 	server := httptest.NewServer(c.handler)
@@ -62,19 +67,40 @@ func askAsAssistants(t *testing.T, c *sharedCluster) {
 	}
 	for way, session := range ways {
 		for _, tool := range []string{"why", "why-not"} {
-			code, words, stderr := runCommand(t, tool, own, "--server", server.URL, "--server-token-file", tokens["assistant"])
+			code, words, stderr := runCommand(
+				t,
+				tool,
+				own,
+				"--server",
+				server.URL,
+				"--server-token-file",
+				tokens["assistant"],
+			)
 			require.Equal(t, exitFound, code, stderr)
 			got := callTool(t, session, tool, arguments{"vm": own})
 			require.Equal(t, words, got.words, way)
 
-			code, _, stderr = runCommand(t, tool, foreign, "--server", server.URL, "--server-token-file", tokens["assistant"])
+			code, _, stderr = runCommand(
+				t,
+				tool,
+				foreign,
+				"--server",
+				server.URL,
+				"--server-token-file",
+				tokens["assistant"],
+			)
 			require.Equal(t, exitNotFound, code)
 			got = callTool(t, session, tool, arguments{"vm": foreign})
 			require.True(t, got.failed, "%s: %s of another tenant: %s", way, tool, got.words)
 			refusal := strings.TrimPrefix(strings.TrimSpace(stderr), "evictrail: ")
 			require.Equal(t, refusal+"; the tool search finds what there is by a part of its name", got.words, way)
 			unknown := callTool(t, session, tool, arguments{"vm": namespace + "/no-such-vm"})
-			require.Equal(t, strings.ReplaceAll(got.words, foreign, namespace+"/no-such-vm"), unknown.words, "as one that there is not")
+			require.Equal(
+				t,
+				strings.ReplaceAll(got.words, foreign, namespace+"/no-such-vm"),
+				unknown.words,
+				"as one that there is not",
+			)
 		}
 		migrations := callTool(t, session, "migrations", arguments{"limit": 500})
 		require.False(t, migrations.failed)
@@ -83,7 +109,14 @@ func askAsAssistants(t *testing.T, c *sharedCluster) {
 		}
 	}
 	for token, says := range map[string]string{"nobody-of-note": "403", "unknown-token": "401", "": "401"} {
-		_, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(t.Context(), newHTTPTransport(server.URL, token), nil)
+		_, err := mcp.NewClient(
+			&mcp.Implementation{Name: "test"},
+			nil,
+		).Connect(
+			t.Context(),
+			newHTTPTransport(server.URL, token),
+			nil,
+		)
 		require.Error(t, err, token)
 		w := c.getAs(t, token, assistantTarget("top", "{}"))
 		require.Equal(t, says, fmt.Sprint(w.Code), token)
@@ -137,7 +170,14 @@ func TestMCPRequests(t *testing.T) {
 		require.Equal(t, http.StatusMethodNotAllowed, code, "there are no sessions")
 	}
 	listen := `{"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}}`
-	code, body = send(http.MethodPost, listen, "MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "subscriptions/listen")
+	code, body = send(
+		http.MethodPost,
+		listen,
+		"MCP-Protocol-Version",
+		"2026-07-28",
+		"Mcp-Method",
+		"subscriptions/listen",
+	)
 	require.Contains(t, body, "error", "%d", code)
 	require.NotContains(t, body, "acknowledged")
 	t.Log(code, body)

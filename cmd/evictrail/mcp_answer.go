@@ -70,16 +70,22 @@ func (a *toolAnswer) addPage(title, address string) {
 	}
 }
 
-// newResult returns the answer as the protocol has it: the words of the command, then notes and pages, and all of it as one object. What is still too large
-// is cut off, and said to be.
+// newResult returns the answer as the protocol has it: the words of the command, then notes and pages, and all of it as
+// one object. What is still too large is cut off, and said to be.
 func (a toolAnswer) newResult(site string) *mcp.CallToolResult {
 	if len(a.text) > mostAnswerText {
 		end := strings.LastIndexByte(a.text[:mostAnswerText], '\n') + 1
-		a.notes = append(a.notes, fmt.Sprintf("The text is cut off after %d of %d bytes: ask for less, such as one VM.", end, len(a.text)))
+		a.notes = append(
+			a.notes,
+			fmt.Sprintf("The text is cut off after %d of %d bytes: ask for less, such as one VM.", end, len(a.text)),
+		)
 		a.text = a.text[:end]
 	}
 	if len(a.data) > mostAnswerData {
-		a.notes = append(a.notes, fmt.Sprintf("The structured answer of %d bytes is left out: ask for less, such as one VM.", len(a.data)))
+		a.notes = append(
+			a.notes,
+			fmt.Sprintf("The structured answer of %d bytes is left out: ask for less, such as one VM.", len(a.data)),
+		)
 		a.data = nil
 	}
 	if site == "" {

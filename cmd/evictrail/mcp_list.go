@@ -61,7 +61,14 @@ func (a assistant) answerList(ctx context.Context, l list, arguments json.RawMes
 			return toolAnswer{}, err
 		}
 		out.nextPage = string(key)
-		out.notes = append(out.notes, fmt.Sprintf("Older rows are left out: these are the newest %d. Ask again with page set to next_page for those before them, or for less.", shown))
+		out.notes = append(
+			out.notes,
+			fmt.Sprintf(
+				"Older rows are left out: these are the newest %d. "+
+					"Ask again with page set to next_page for those before them, or for less.",
+				shown,
+			),
+		)
 	}
 	out.addListPages(l.view, asked.query, objects[len(objects)-shown:])
 	return out, nil

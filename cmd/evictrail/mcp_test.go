@@ -39,7 +39,10 @@ func connectByHTTP(t *testing.T, server, token string) *mcp.ClientSession {
 }
 
 func newHTTPTransport(server, token string) *mcp.StreamableClientTransport {
-	return &mcp.StreamableClientTransport{Endpoint: server + api.AssistantPath, HTTPClient: &http.Client{Transport: bearer(token)}}
+	return &mcp.StreamableClientTransport{
+		Endpoint:   server + api.AssistantPath,
+		HTTPClient: &http.Client{Transport: bearer(token)},
+	}
 }
 
 // bearer sends a token with each request.
@@ -104,7 +107,8 @@ func serveAll(t *testing.T, url string) string {
 	return server.URL
 }
 
-// TestMCPAnswersAsTheCommands asks an assistant's questions every way that there is, and compares the words with those of the commands, to the byte.
+// TestMCPAnswersAsTheCommands asks an assistant's questions every way that there is, and compares the words with those
+// of the commands, to the byte.
 func TestMCPAnswersAsTheCommands(t *testing.T) {
 	t.Parallel()
 	url := playedURL(t, "b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown", "k-blocked-slot")
@@ -115,9 +119,13 @@ func TestMCPAnswersAsTheCommands(t *testing.T) {
 		flag    string // of the command that asks the same way
 		site    string // of its pages
 	}{
-		"database": {connectByCommand(t, "--database-url", url, "--public-url", "https://evictrail.example/below/"), "--database-url=" + url, "https://evictrail.example/below"},
-		"server":   {connectByCommand(t, "--server", server), "--server=" + server, server},
-		"HTTP":     {connectByHTTP(t, server, ""), "--server=" + server, server},
+		"database": {
+			connectByCommand(t, "--database-url", url, "--public-url", "https://evictrail.example/below/"),
+			"--database-url=" + url,
+			"https://evictrail.example/below",
+		},
+		"server": {connectByCommand(t, "--server", server), "--server=" + server, server},
+		"HTTP":   {connectByHTTP(t, server, ""), "--server=" + server, server},
 	}
 	for _, c := range []struct {
 		tool, command string
@@ -170,7 +178,8 @@ func TestMCPAnswersAsTheCommands(t *testing.T) {
 	}
 }
 
-// TestMCPObjects compares the structured answers with what the commands print for programs, and follows the pages that they name.
+// TestMCPObjects compares the structured answers with what the commands print for programs, and follows the pages that
+// they name.
 func TestMCPObjects(t *testing.T) {
 	t.Parallel()
 	url := playedURL(t, "b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown", "k-blocked-slot")
@@ -211,7 +220,8 @@ func TestMCPObjects(t *testing.T) {
 	require.Contains(t, loops.more, "Dual retry loop of demo/vm-d: "+server+"/loops/")
 }
 
-// TestMCPTools compares what an assistant reads of the tools, which decides how well it asks, with what was read by people.
+// TestMCPTools compares what an assistant reads of the tools, which decides how well it asks, with what was read by
+// people.
 func TestMCPTools(t *testing.T) {
 	t.Parallel()
 	session := connectByCommand(t, "--server", "http://127.0.0.1:1") // is not asked
@@ -335,7 +345,12 @@ func TestMCPBounds(t *testing.T) {
 	require.Equal(t, want, got, "each row once, in order")
 	require.Greater(t, answers, len(want)/500+1, "answers were cut by their size, too")
 
-	long := toolAnswer{text: strings.Repeat("words\n", mostAnswerText), data: []byte(`"` + strings.Repeat("x", mostAnswerData) + `"`)}.newResult("")
+	long := toolAnswer{
+		text: strings.Repeat("words\n", mostAnswerText),
+		data: []byte(`"` + strings.Repeat("x", mostAnswerData) + `"`),
+	}.newResult(
+		"",
+	)
 	require.LessOrEqual(t, len(long.Content[0].(*mcp.TextContent).Text), mostAnswerText)
 	require.Contains(t, long.Content[1].(*mcp.TextContent).Text, "The text is cut off")
 	require.Contains(t, long.Content[1].(*mcp.TextContent).Text, "The structured answer of")

@@ -38,13 +38,39 @@ type assistantTool struct {
 // listTools returns the tools, in the order in which a person would ask.
 var listTools = sync.OnceValue(func() []assistantTool {
 	tools := []assistantTool{
-		newTool(newTop(), "What is wrong now: open loops, stuck evacuations (whose attempts fail) and drains, the worst first.", api.OpenArguments(sortOrders...).Schema(), assistant.answerTop),
-		newTool(newWhy(), "Why a VM moved, is to move or was shut down, or why VMs left a node: who asked and in which words, what was tried, why that failed, whether it was needed, "+
-			"what to do, and the facts that this rests on.", api.WhyArguments(false).Schema(), assistant.answerWhy),
-		newTool(newWhyNot(), "What keeps a VM, or the VMs of a node, from moving: failing migrations and backoff, slots, cooldowns, drains, or how the VM is configured.",
-			api.WhyArguments(true).Schema(), assistant.answerWhyNot),
-		newTool(newSearch(), "Find VMs, nodes and migrations by a part of their names, where a name or its namespace is not known.", api.SearchArguments().Schema(), assistant.answerSearch),
-		newTool(newClusters(), "Which clusters are recorded, and whether each is recorded as it should be.", api.OpenArguments().Schema(), assistant.answerClusters),
+		newTool(
+			newTop(),
+			"What is wrong now: open loops, stuck evacuations (whose attempts fail) and drains, the worst first.",
+			api.OpenArguments(sortOrders...).Schema(),
+			assistant.answerTop,
+		),
+		newTool(
+			newWhy(),
+			"Why a VM moved, is to move or was shut down, or why VMs left a node: who asked and in which words, "+
+				"what was tried, why that failed, whether it was needed, "+
+				"what to do, and the facts that this rests on.",
+			api.WhyArguments(false).Schema(),
+			assistant.answerWhy,
+		),
+		newTool(
+			newWhyNot(),
+			"What keeps a VM, or the VMs of a node, from moving: "+
+				"failing migrations and backoff, slots, cooldowns, drains, or how the VM is configured.",
+			api.WhyArguments(true).Schema(),
+			assistant.answerWhyNot,
+		),
+		newTool(
+			newSearch(),
+			"Find VMs, nodes and migrations by a part of their names, where a name or its namespace is not known.",
+			api.SearchArguments().Schema(),
+			assistant.answerSearch,
+		),
+		newTool(
+			newClusters(),
+			"Which clusters are recorded, and whether each is recorded as it should be.",
+			api.OpenArguments().Schema(),
+			assistant.answerClusters,
+		),
 	}
 	for _, l := range []list{loopsList, evacuationsList, migrationsList, requestsList, drainsList, cooldownsList, gapsList, timelineList} {
 		tools = append(tools, newListTool(l))
@@ -52,32 +78,64 @@ var listTools = sync.OnceValue(func() []assistantTool {
 			tools = append(tools, newListTool(list{view: l.other.view}))
 		}
 	}
-	return append(tools,
-		newTool(newSettings(), "The settings of KubeVirt and of the descheduler that are or were in force, or those behind a fingerprint of an answer.", api.SettingsArguments().Schema(), assistant.answerSettings),
-		newTool(newWhatIf(), "What would have been different under other policies: replays what was recorded, which takes up to half a minute.", api.WhatIfSchema(), assistant.answerWhatIf),
+	return append(
+		tools,
+		newTool(
+			newSettings(),
+			"The settings of KubeVirt and of the descheduler that are or were in force, "+
+				"or those behind a fingerprint of an answer.",
+			api.SettingsArguments().Schema(),
+			assistant.answerSettings,
+		),
+		newTool(
+			newWhatIf(),
+			"What would have been different under other policies: "+
+				"replays what was recorded, which takes up to half a minute.",
+			api.WhatIfSchema(),
+			assistant.answerWhatIf,
+		),
 	)
 })
 
 // newTool returns a tool that is named as a command is.
-func newTool(cmd *cobra.Command, about string, schema json.RawMessage, answer func(assistant, context.Context, json.RawMessage) (toolAnswer, error)) assistantTool {
-	return assistantTool{cmd.Name(), about, schema, func(ctx context.Context, a assistant, arguments json.RawMessage) (toolAnswer, error) {
-		return answer(a, ctx, arguments)
-	}}
+func newTool(
+	cmd *cobra.Command,
+	about string,
+	schema json.RawMessage,
+	answer func(assistant, context.Context, json.RawMessage) (toolAnswer, error),
+) assistantTool {
+	return assistantTool{
+		cmd.Name(),
+		about,
+		schema,
+		func(ctx context.Context, a assistant, arguments json.RawMessage) (toolAnswer, error) {
+			return answer(a, ctx, arguments)
+		},
+	}
 }
 
 // newListTool returns a tool that lists the rows of a view.
 func newListTool(l list) assistantTool {
 	name, about := strings.ReplaceAll(l.view.Noun, "/", "-"), "List "+l.view.About+"."
-	return assistantTool{name, about, api.ListArguments(l.view).Schema(), func(ctx context.Context, a assistant, arguments json.RawMessage) (toolAnswer, error) {
-		return a.answerList(ctx, l, arguments)
-	}}
+	return assistantTool{
+		name,
+		about,
+		api.ListArguments(l.view).Schema(),
+		func(ctx context.Context, a assistant, arguments json.RawMessage) (toolAnswer, error) {
+			return a.answerList(ctx, l, arguments)
+		},
+	}
 }
 
 // explainError says what an assistant can do about an error of a question about a cluster.
 func (a assistant) explainError(ctx context.Context, cluster string, err error) error {
 	var ambiguous *trail.AmbiguousError
 	if errors.As(err, &ambiguous) {
-		return fmt.Errorf("%s is known in several clusters: choose one with the argument cluster: %s", ambiguous.Name, strings.Join(ambiguous.Clusters, ", "))
+		return fmt.Errorf(
+			"%s is known in several clusters: choose one with the argument cluster: %s",
+			ambiguous.Name,
+			strings.Join(ambiguous.Clusters, ", "),
+		)
 	}
 	var unknown *unknownClusterError
 	if err = inCluster(ctx, a.reader, cluster, err); errors.Is(err, trail.ErrNotFound) && !errors.As(err, &unknown) {
@@ -105,10 +163,18 @@ func (a assistant) answerWhy(ctx context.Context, arguments json.RawMessage) (to
 		short.Evidence = all[len(all)-lines:]
 		return newToolAnswer(b.String(), short)
 	})
-	out.addCutNote(shown, len(all), "facts of the evidence, the oldest", "The argument evidence asks for more, pages have all.")
+	out.addCutNote(
+		shown,
+		len(all),
+		"facts of the evidence, the oldest",
+		"The argument evidence asks for more, pages have all.",
+	)
 	out.addPage("Page", web.PageOf(q.Cluster, q.Of, q.At))
 	if shown > 0 {
-		out.addPage("Raw facts of the evidence", web.FactsPage(q.Cluster, q.Of, all[len(all)-shown].At, all[len(all)-1].At))
+		out.addPage(
+			"Raw facts of the evidence",
+			web.FactsPage(q.Cluster, q.Of, all[len(all)-shown].At, all[len(all)-1].At),
+		)
 	}
 	return out, err
 }
@@ -154,7 +220,12 @@ func (a assistant) answerTop(ctx context.Context, arguments json.RawMessage) (to
 		return newToolAnswer(found.render(first, terminal{}), describeIncidents(found.all[:first]))
 	})
 	out.notes = append(out.notes, found.notices...)
-	out.addCutNote(shown, len(found.all), "problems, the last in this order", "Ask about one cluster, or in another order.")
+	out.addCutNote(
+		shown,
+		len(found.all),
+		"problems, the last in this order",
+		"Ask about one cluster, or in another order.",
+	)
 	out.addPage("Page", web.FrontPage(q.Cluster))
 	return out, err
 }
@@ -269,7 +340,12 @@ func (a assistant) answerWhatIf(ctx context.Context, arguments json.RawMessage) 
 		}
 		return newToolAnswer(b.String(), short)
 	})
-	out.addCutNote(shown, most, "changes of a policy in the structured answer", "Ask about one policy, a VM's namespace or a shorter time.")
+	out.addCutNote(
+		shown,
+		most,
+		"changes of a policy in the structured answer",
+		"Ask about one policy, a VM's namespace or a shorter time.",
+	)
 	out.addPage("Page", web.WhatIfPage(q.Cluster))
 	return out, err
 }

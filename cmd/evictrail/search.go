@@ -15,11 +15,14 @@ import (
 func newSearch() *cobra.Command {
 	var q question
 	cmd := &cobra.Command{
-		Use: "search TEXT", Short: "Find VMs, nodes and migrations by a part of their names", GroupID: "ask", Args: asUsage(cobra.ExactArgs(1)),
+		Use:               "search TEXT",
+		Short:             "Find VMs, nodes and migrations by a part of their names",
+		GroupID:           "ask",
+		Args:              asUsage(cobra.ExactArgs(1)),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		Long: `Find VMs and nodes by a part of their names (of a VM also as namespace/name), migrations by the beginning of their names, and migrations
-and VMs by their UIDs. What is named exactly so comes first, then what begins so. Of a VM that runs it says where, and how it stands with it. Exit status 3
-when nothing is found.`,
+		Long: `Find VMs and nodes by a part of their names (of a VM also as namespace/name), migrations by the beginning of
+their names, and migrations and VMs by their UIDs. What is named exactly so comes first, then what begins so. Of a VM
+that runs it says where, and how it stands with it. Exit status 3 when nothing is found.`,
 		Example: `  evictrail search db-1
   evictrail search shop/
   evictrail search kubevirt-evacuation-pchh5 --cluster prod
@@ -50,7 +53,9 @@ func searchNames(ctx context.Context, s api.Reader, q api.SearchQuery) (api.Sear
 
 // renderFound returns a table of what was found, and how much is not in it.
 func renderFound(a api.SearchAnswer) string {
-	t := textTable{columns: []tableColumn{{head: "KIND"}, {head: "CLUSTER"}, {head: "NAME"}, {head: "NODE"}, {head: "STATE"}}}
+	t := textTable{
+		columns: []tableColumn{{head: "KIND"}, {head: "CLUSTER"}, {head: "NAME"}, {head: "NODE"}, {head: "STATE"}},
+	}
 	for _, f := range a.Found {
 		name := strings.TrimPrefix(f.Namespace+"/"+f.Name, "/")
 		if f.Kind == trail.FoundMigration {
@@ -61,7 +66,11 @@ func renderFound(a api.SearchAnswer) string {
 			state = f.State.Label().Short
 		}
 		t.rows = append(t.rows, tableRow{cells: []string{
-			f.Kind.Label().Short, renderCell("text", f.Cluster), renderCell("text", name), renderCell("text", f.Node), renderCell("text", state),
+			f.Kind.Label().Short,
+			renderCell("text", f.Cluster),
+			renderCell("text", name),
+			renderCell("text", f.Node),
+			renderCell("text", state),
 		}})
 	}
 	text, _ := t.render(0, false)
