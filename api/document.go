@@ -134,7 +134,8 @@ func (r route) describeOperation() operation {
 
 // newFullServer is a server with all parts but reviews, which have a listener of their own; only the routes are asked for.
 func newFullServer() Server {
-	return Server{Health: &Health{}, Audit: &Audit{}, Readers: ForAll(nil), Stream: &Stream{}}
+	assistant := func(Reader, string) http.Handler { return http.NotFoundHandler() }
+	return Server{Health: &Health{}, Audit: &Audit{}, Readers: ForAll(nil), Stream: &Stream{}, Assistant: assistant}
 }
 
 // newDocument describes every route, with the columns of the views as they are.

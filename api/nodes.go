@@ -43,7 +43,7 @@ func nodeListParams() []param[askedNodes] {
 				}
 				return nil
 			}, write: func(a askedNodes) string { return string(a.Order) }},
-		{name: "limit", about: "The first so many nodes.", schema: newIntegerSchema(1, maxNodes, defaultNodes), example: "50",
+		{name: "limit", about: "The first so many nodes.", schema: newIntegerSchema(maxNodes, defaultNodes), example: "50",
 			read: func(text string, _ time.Time, a *askedNodes) (err error) {
 				if a.Limit, err = strconv.Atoi(text); err != nil || a.Limit < 1 || a.Limit > maxNodes {
 					return fmt.Errorf("limit %q: expected a number from 1 to %d", text, maxNodes)

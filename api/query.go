@@ -165,7 +165,7 @@ func pageParams() []param[asked] {
 	return []param[asked]{
 		{name: "order", about: "Which rows come first.", schema: withDefault(oneOf(orderNewest, orderOldest), orderNewest), example: orderOldest, read: readOrder,
 			write: func(a asked) string { return onlyIf(a.Oldest, orderOldest) }},
-		{name: "limit", about: "The first so many rows.", schema: newIntegerSchema(1, MaxLimit, DefaultLimit), example: "50", read: readLimit,
+		{name: "limit", about: "The first so many rows.", schema: newIntegerSchema(MaxLimit, DefaultLimit), example: "50", read: readLimit,
 			write: func(a asked) string { return onlyIf(a.Limit > 0, strconv.Itoa(a.Limit)) }},
 		{name: "page", about: "The rows that come after a page: what the header Link of that one names.", schema: newTextSchema(), read: readPage, write: writePage},
 		{name: "format", about: "The format of the answer; it has precedence over Accept.", schema: oneOf(formats...), example: "csv", read: readFormat,
@@ -222,10 +222,18 @@ func readQuery(v trail.View, raw string, now time.Time) (asked, error) {
 	if err := readParams(listParams(v), raw, now, &a); err != nil {
 		return asked{}, err
 	}
-	if !a.Since.IsZero() && a.rangeEnd(now).Sub(a.Since) > MaxRange {
-		return asked{}, newProblem(http.StatusBadRequest, "from since to until are more than 31 days: ask for less at once, or leave out since and go back page by page")
+	if err := a.checkRange(now); err != nil {
+		return asked{}, err
 	}
 	return a, nil
+}
+
+// checkRange refuses a range of time that is longer than a list may be asked for. The error is a *Problem.
+func (a asked) checkRange(now time.Time) error {
+	if !a.Since.IsZero() && a.rangeEnd(now).Sub(a.Since) > MaxRange {
+		return newProblem(http.StatusBadRequest, "from since to until are more than 31 days: ask for less at once, or leave out since and go back page by page")
+	}
+	return nil
 }
 
 // rangeEnd is before when the rows are: a page of the newest first ends where the one before did.

@@ -41,7 +41,7 @@ func (s *reads) buildRoutes() []route {
 	for _, v := range trail.Views() {
 		all = append(all, s.listRoute(v))
 	}
-	return append(append(all, s.whyRoutes()...), s.whatIfRoute(), s.namesRoute(), s.nodesRoute(), s.recordersRoute(), s.settingsRoute())
+	return append(append(all, s.whyRoutes()...), s.whatIfRoute(), s.namesRoute(), s.searchRoute(), s.nodesRoute(), s.recordersRoute(), s.settingsRoute())
 }
 
 // newHandler answers within bounds, compressed where the client likes that.

@@ -58,6 +58,10 @@ func (f *fakeReader) Names(ctx context.Context, q trail.NameQuery) ([]string, er
 	return f.names(ctx, q)
 }
 
+func (f *fakeReader) Find(context.Context, string, string) ([]trail.Found, int, error) {
+	return nil, 0, nil
+}
+
 func (f *fakeReader) Nodes(context.Context, trail.NodeQuery) ([]trail.NodeSummary, error) {
 	return f.nodes, nil
 }

@@ -36,4 +36,6 @@ type Reader interface {
 	Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.SettingsInForce, error)
 	Names(ctx context.Context, q trail.NameQuery) ([]string, error)
 	Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error)
+	// Find searches for VMs, nodes and migrations; total counts those, too, that are not among the found.
+	Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error)
 }

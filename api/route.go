@@ -40,6 +40,9 @@ func (s Server) buildRoutes(c *crowd) []route {
 	if s.Readers != nil {
 		reads := &reads{s.Readers, s.Gate, s.Failed, c}
 		all = append(all, reads.buildRoutes()...)
+		if s.Assistant != nil {
+			all = append(all, reads.assistantRoute(s.Assistant))
+		}
 		all = append(all, acknowledging{s.Acknowledgers, s.Gate}.buildRoutes(reads)...)
 		all = append(all, documentRoutes()...)
 	}

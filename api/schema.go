@@ -14,6 +14,7 @@ type schema struct {
 	Format      string   `json:"format,omitempty"`
 	Description string   `json:"description,omitempty"`
 	Enum        []any    `json:"enum,omitempty"`
+	Examples    []any    `json:"examples,omitempty"`
 	Default     any      `json:"default,omitempty"`
 	Minimum     *int     `json:"minimum,omitempty"`
 	Maximum     *int     `json:"maximum,omitempty"`
@@ -76,7 +77,8 @@ func withDefault(s schema, value any) schema {
 	return s
 }
 
-func newIntegerSchema(least, most, otherwise int) schema {
+func newIntegerSchema(most, otherwise int) schema {
+	least := 1
 	return schema{Type: types{"integer"}, Minimum: &least, Maximum: &most, Default: otherwise}
 }
 

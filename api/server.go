@@ -20,6 +20,8 @@ type Server struct {
 	Stream    *Stream
 	// Readers answers the routes below /api/v1; nil: there are none.
 	Readers Readers
+	// Assistant serves those who ask by the Model Context Protocol, what Readers answers; nil: nobody.
+	Assistant Assistant
 	// Acknowledgers returns what writes acknowledgements for a caller who sees so much; nil: nothing is written.
 	Acknowledgers func(trail.Scope) Acknowledger
 	// Gate says who callers are, and what each may see; nil: everybody sees everything.

@@ -107,17 +107,35 @@ func bodyFirst(next http.Handler) http.Handler {
 	})
 }
 
-// whatIf answers what would have been different.
-func whatIf(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
+// ReadWhatIf reads a WhatIfBody, now being the moment from which ages count. The error is a *Problem.
+func ReadWhatIf(body io.Reader, now time.Time) (whatif.Question, error) {
 	var b WhatIfBody
-	d := json.NewDecoder(r.Body)
+	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&b); err != nil && !errors.Is(err, io.EOF) || err == nil && d.More() {
-		return reply{}, newProblem(http.StatusBadRequest, "the body cannot be read: expected one JSON object with cluster, namespace, node, since, until, policies, sweep and sweep_with, all of which may be missing")
+		return whatif.Question{}, newProblem(http.StatusBadRequest, "the body cannot be read: expected one JSON object with cluster, namespace, node, since, until, policies, sweep and sweep_with, all of which may be missing")
 	}
-	q, err := b.Question(time.Now().UTC())
+	q, err := b.Question(now)
 	if err != nil {
-		return reply{}, newProblem(http.StatusBadRequest, err.Error())
+		return q, newProblem(http.StatusBadRequest, err.Error())
+	}
+	return q, nil
+}
+
+// WhatIfSchema describes a WhatIfBody as a JSON Schema.
+func WhatIfSchema() json.RawMessage {
+	raw, err := json.Marshal(whatIfSchema())
+	if err != nil {
+		panic("marshal schema: " + err.Error()) // our own types: cannot fail
+	}
+	return raw
+}
+
+// whatIf answers what would have been different.
+func whatIf(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
+	q, err := ReadWhatIf(r.Body, time.Now().UTC())
+	if err != nil {
+		return reply{}, err
 	}
 	return newJSONReply(reader.WhatIf(ctx, q))
 }

@@ -15,6 +15,7 @@ const (
 	tagWhy         = "answers"
 	tagAcknowledge = "acknowledgements"
 	tagNames       = "names"
+	tagAssistants  = "assistants"
 	tagStream      = "stream"
 	tagIn          = "intake"
 	tagHealth      = "health"
@@ -32,7 +33,8 @@ var tags = []tag{
 	{tagLists, "Rows of the views, the newest first, by pages: the header Link names the next. A filter that a view has no column for is refused, and so is what is not known."},
 	{tagWhy, "Answers in words, with what they rest on."},
 	{tagAcknowledge, "Who knows a problem, until when. Only an evictrail that runs with --auth writes."},
-	{tagNames, "Names, for completion."},
+	{tagNames, "Names, for completion and search."},
+	{tagAssistants, "What assistants ask by the Model Context Protocol."},
 	{tagStream, "What is new, as it comes."},
 	{tagIn, "What clusters send."},
 	{tagHealth, "How evictrail does."},
@@ -124,7 +126,7 @@ func describeSchemas(columns []trail.Column) fields {
 	for _, v := range trail.Views() {
 		all = append(all, field{rowName(v), withDescription(rowSchema(v, columns), "A row of "+v.About+". View evictrail_v1."+v.Name+".")})
 	}
-	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Recorder", recorderSchema()}, field{"Settings", settingsSchema()}, field{"Node", nodeSchema()}, field{"Acknowledgement", acknowledgementSchema()},
+	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Recorder", recorderSchema()}, field{"Settings", settingsSchema()}, field{"Node", nodeSchema()}, field{"Search", searchSchema()}, field{"Acknowledgement", acknowledgementSchema()},
 		field{"Problem", problemSchema()})
 }
 

@@ -12,6 +12,9 @@ const (
 	VMNotMigratable VMState = "not_migratable"
 )
 
+// VMStates lists the states of a VM that runs.
+func VMStates() []VMState { return vmStateLabels.values() }
+
 // VMSigns is what the state of a VM follows from.
 type VMSigns struct {
 	Marked         bool // it is to leave its node: an evacuation is open

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/evictrail/evictrail/api"
@@ -24,7 +25,7 @@ import (
 type Options struct {
 	URL       string // http or https; a path is where it is below a proxy
 	CAFile    string // PEM; empty: the system's
-	TokenFile string // whose first line is a bearer token; empty: none is sent
+	TokenFile string // whose first line is a bearer token, read for each question; empty: none is sent
 }
 
 // The bounds of a conversation. A server answers within 5 s, and what would have been within 25 s, with at most 10 MiB.
@@ -35,9 +36,10 @@ const (
 
 // Client is an evictrail elsewhere. It is safe for concurrent use.
 type Client struct {
-	base  *url.URL
-	http  *http.Client
-	token string
+	base      *url.URL
+	http      *http.Client
+	tokenFile string                 // empty: no token is sent
+	token     atomic.Pointer[string] // that was last read from it
 }
 
 var _ api.Reader = (*Client)(nil)
@@ -62,18 +64,35 @@ func New(o Options) (*Client, error) {
 			return nil, fmt.Errorf("read CA of the server: %s: expected certificates in PEM", o.CAFile)
 		}
 	}
-	c := &Client{base: base, http: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: refuseRedirect}}
-	if o.TokenFile != "" {
-		raw, err := os.ReadFile(o.TokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("read token for the server: %w", err)
-		}
-		line, _, _ := strings.Cut(string(raw), "\n")
-		if c.token = strings.TrimSpace(line); c.token == "" {
-			return nil, fmt.Errorf("read token for the server: %s: the first line is empty", o.TokenFile)
-		}
+	c := &Client{base: base, http: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: refuseRedirect}, tokenFile: o.TokenFile}
+	if err := c.readToken(); err != nil {
+		return nil, err
 	}
 	return c, nil
+}
+
+// readToken reads the token, where there is to be one.
+func (c *Client) readToken() error {
+	if c.tokenFile == "" {
+		return nil
+	}
+	raw, err := os.ReadFile(c.tokenFile)
+	if err != nil {
+		return fmt.Errorf("read token for the server: %w", err)
+	}
+	line, _, _ := strings.Cut(string(raw), "\n")
+	token := strings.TrimSpace(line)
+	if token == "" {
+		return fmt.Errorf("read token for the server: %s: the first line is empty", c.tokenFile)
+	}
+	c.token.Store(&token)
+	return nil
+}
+
+// currentToken returns the token that the file has now, so that a renewed one counts at once; while there is none, the former.
+func (c *Client) currentToken() string {
+	_ = c.readToken()
+	return *c.token.Load()
 }
 
 // isLoopback reports whether only this machine is between us and a host.
@@ -116,8 +135,8 @@ func (c *Client) sendRequest(ctx context.Context, method string, at *url.URL, me
 		r.Header.Set("Content-Type", "application/json")
 	}
 	r.Header.Set("Accept", mediaType+", application/problem+json")
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
+	if c.tokenFile != "" {
+		r.Header.Set("Authorization", "Bearer "+c.currentToken())
 	}
 	answer, err := c.http.Do(r)
 	if err != nil {
@@ -155,7 +174,7 @@ func (c *Client) parseProblem(body []byte) error {
 		return &trail.AmbiguousError{Name: p.Name, Clusters: p.Clusters}
 	}
 	switch {
-	case p.Status == http.StatusUnauthorized && c.token == "":
+	case p.Status == http.StatusUnauthorized && c.tokenFile == "":
 		return fmt.Errorf("ask %s: %w: give it with --server-token-file, such as `kubectl create token SERVICEACCOUNT --audience=evictrail > FILE`", c.base, &p)
 	case p.Status == http.StatusUnauthorized:
 		return fmt.Errorf("ask %s: %w: has that of --server-token-file expired?", c.base, &p)

@@ -73,3 +73,14 @@ func (c *Client) Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.S
 	err = c.parseJSON(body, &all)
 	return all, err
 }
+
+// Find implements api.Reader.
+func (c *Client) Find(ctx context.Context, cluster, text string) ([]trail.Found, int, error) {
+	var a api.SearchAnswer
+	body, _, err := c.get(ctx, api.SearchURL(api.SearchQuery{Cluster: cluster, Text: text}), "application/json")
+	if err != nil {
+		return nil, 0, err
+	}
+	err = c.parseJSON(body, &a)
+	return a.Found, a.Total, err
+}

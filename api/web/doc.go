@@ -8,5 +8,5 @@
 // words are the sentences of package trail, so that command line, API and page say the same. Nothing is kept between two requests.
 // Each page has a file of its own: front.go, vm.go, node.go, loop.go, facts.go, search.go. What pages write is in ack.go.
 // The pages of lists are one page, list.go, and what each shows is one table, list_columns.go; their filters are the parameters of the API.
-// Where they lead outside of evictrail is in links.go.
+// Where they lead outside of evictrail is in links.go, their addresses for others in address.go.
 package web

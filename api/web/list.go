@@ -283,14 +283,11 @@ func (v *visit) apiLinks(noun string, values url.Values) (csv, json, command str
 		u := url.URL{Path: "/api/v1/" + noun, RawQuery: asked.Encode()}
 		return u.String()
 	}
-	scheme, header := "http", ""
-	if v.TLS != nil || v.Header.Get("X-Forwarded-Proto") == "https" {
-		scheme = "https"
-	}
+	header := ""
 	if v.site.Guarded {
 		header = `-H "Authorization: Bearer $TOKEN" `
 	}
-	command = "curl -fsS " + header + quoteForShell(scheme+"://"+v.Host+address(""))
+	command = "curl -fsS " + header + quoteForShell(SiteOf(v.Request)+address(""))
 	return address("csv"), address("json"), command
 }
 

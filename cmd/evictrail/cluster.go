@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -27,7 +28,7 @@ func (e *unknownClusterError) Is(target error) bool { return target == trail.Err
 
 // checkCluster returns an unknownClusterError where a cluster was named that is not recorded. It is asked once nothing was found, so that answers cost no
 // second question.
-func checkCluster(ctx context.Context, s reader, name string) error {
+func checkCluster(ctx context.Context, s api.Reader, name string) error {
 	if name == "" {
 		return nil
 	}

@@ -195,6 +195,7 @@ func whatToTry(url, addr string) string {
   %[2]s why demo/vm-d --cluster %[3]s --server http://%[4]s
   curl 'http://%[4]s/api/v1/loops?open=true'
   curl http://%[4]s/metrics
+  claude mcp add --transport http evictrail http://%[4]s/mcp
 `, url, os.Args[0], demoFirst, addr)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -73,7 +74,7 @@ type incidents struct {
 const mostOpen = 1000
 
 // loadIncidents reads what is open, the worst first, by the lists that people can ask for.
-func loadIncidents(ctx context.Context, s reader, cluster string, now time.Time) (incidents, error) {
+func loadIncidents(ctx context.Context, s api.Reader, cluster string, now time.Time) (incidents, error) {
 	var found incidents
 	recorders, err := s.Recorders(ctx, cluster, time.Time{}, time.Time{})
 	if err != nil {
@@ -128,7 +129,7 @@ type inClusterOf[Row any] struct {
 }
 
 // listOpen reads the open rows of a view. It reports whether there are more.
-func listOpen[Row any](ctx context.Context, s reader, v trail.View, q trail.Query) ([]inClusterOf[Row], bool, error) {
+func listOpen[Row any](ctx context.Context, s api.Reader, v trail.View, q trail.Query) ([]inClusterOf[Row], bool, error) {
 	page, err := s.ListJSON(ctx, v, q)
 	if err != nil {
 		return nil, false, err
@@ -244,6 +245,16 @@ func (i incidents) describeSum() string {
 		worst[n] = fmt.Sprintf("%s %d", cleanText(cluster), counts[cluster])
 	}
 	return fmt.Sprintf("%s in %d of %s: %s", countOf(len(i.all), "problem"), len(worst), countOf(i.clusters, "cluster"), strings.Join(worst, ", "))
+}
+
+// render returns how many problems there are, and a table of the first so many.
+func (i incidents) render(first int, on terminal) string {
+	text := i.describeSum() + "\n"
+	if first > 0 {
+		table, _ := newIncidentTable(i.all[:first]).render(on.width, on.color)
+		text += table
+	}
+	return text
 }
 
 // countOf returns a number with its noun.

@@ -273,7 +273,7 @@ func writeYAML(out io.Writer, v any) error {
 }
 
 // loadTable reads the rows as text, the oldest first, and writes warnings about their recording to notes. It reports whether there were any.
-func (l list) loadTable(ctx context.Context, s reader, q *queryFlags, notes io.Writer) (t trail.Table, unseen bool, err error) {
+func (l list) loadTable(ctx context.Context, s api.Reader, q *queryFlags, notes io.Writer) (t trail.Table, unseen bool, err error) {
 	query := q.query
 	query.First = q.output == outputTable || q.output == outputWide // whose rows say how often they were repeated
 	if t, err = s.ListText(ctx, l.view, query); err != nil {
@@ -306,7 +306,7 @@ func renderList(t trail.Table, view trail.View, wide bool, on terminal) string {
 
 // noteRecorders warns of clusters of a list that are not fully recorded, and names the gaps that overlap its period. It reports whether there was anything
 // to warn of.
-func noteRecorders(ctx context.Context, s reader, q trail.Query, next *trail.Key, notes io.Writer) (unseen bool, err error) {
+func noteRecorders(ctx context.Context, s api.Reader, q trail.Query, next *trail.Key, notes io.Writer) (unseen bool, err error) {
 	from, to := q.Period(next, time.Now().UTC())
 	all, err := s.Recorders(ctx, q.Cluster, from, to)
 	if err != nil {
@@ -336,7 +336,7 @@ func standbyNotice(all []trail.RecorderStatus) string {
 
 // explainNothing says why a list has no rows, where it has none: that the cluster is not known, that there are none, which is good news where all of the
 // period was seen, or that nothing was found, as a trail.ErrNotFound.
-func (l list) explainNothing(ctx context.Context, s reader, q *queryFlags, rows int, unseen bool, out io.Writer) error {
+func (l list) explainNothing(ctx context.Context, s api.Reader, q *queryFlags, rows int, unseen bool, out io.Writer) error {
 	if rows > 0 {
 		return nil
 	}

@@ -44,6 +44,8 @@ func TestServerAnswersAsTheDatabase(t *testing.T) {
 		{"why", "demo/vm-d", "--cluster", cluster, "--at", "2026-11-21T00:45:07Z", "-o", "json"},
 		{"why", "demo/vm-d", "--cluster", cluster},
 		{"why", "demo/nobody"},
+		{"search", "vm-d"}, {"search", "worker-2", "--cluster", "c-node-drain", "-o", "json"}, {"search", "nobody"}, {"search", "kubevirt-evac"}, {"search", "vm", "--cluster", "nowhere"},
+		{"clusters"}, {"clusters", "--cluster", "nowhere"},
 		{"why", "demo/vm-d", "--cluster", "nowhere"},
 		{"why", "demo"},
 		{"why", "demo/vm-d/x"},

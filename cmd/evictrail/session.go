@@ -274,7 +274,7 @@ func (l *listenFlags) newServer(ctx context.Context, s *store.Store, reads *stan
 func newReadServer(ctx context.Context, reads *standby.Servers, log *slog.Logger) api.Server {
 	callers := callersOf{reads}
 	return api.Server{
-		Readers: callers.answerPrograms,
+		Readers: callers.answerPrograms, Assistant: serveAssistants(log),
 		Site: &web.Site{Readers: callers.answerPages, Failed: func(path string, err error) {
 			log.Warn("page not shown", "path", path, "err", err)
 		}},

@@ -29,8 +29,8 @@ force now or, with --at, then. Exit status 3 when there are none.`,
   evictrail settings 1a2b3c
   evictrail settings "kubevirt 1a2b3c, descheduler 4d5e6f" -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if q.output != "text" && q.output != "json" {
-				return usageErrorf("output %q: expected text or json", q.output)
+			if err := q.checkOutput(); err != nil {
+				return err
 			}
 			at, err := parseTime("at", q.at, time.Now())
 			if err != nil {
@@ -51,7 +51,7 @@ force now or, with --at, then. Exit status 3 when there are none.`,
 			case len(found) == 0 && asked.Fingerprint != "":
 				return fmt.Errorf("settings %q: %w: take the fingerprint from the column policy of `evictrail evacuations -o json`", asked.Fingerprint, trail.ErrNotFound)
 			case len(found) == 0:
-				return fmt.Errorf("settings: %w: none were seen so far, or you may not see them", trail.ErrNotFound)
+				return errNoSettings
 			case q.output == "json":
 				return api.WriteJSON(cmd.OutOrStdout(), found)
 			}
@@ -61,6 +61,9 @@ force now or, with --at, then. Exit status 3 when there are none.`,
 	q.addFlags(cmd)
 	return cmd
 }
+
+// errNoSettings says that there are no settings to show.
+var errNoSettings = fmt.Errorf("settings: %w: none were seen so far, or you may not see them", trail.ErrNotFound)
 
 // writeSettings writes settings for people: when they were in force, the rules that follow, and each sort of settings as YAML.
 func writeSettings(out io.Writer, all []trail.SettingsInForce) error {

@@ -207,6 +207,10 @@ func (c *sharedCluster) getAs(t *testing.T, token, target string, header ...stri
 	r := httptest.NewRequestWithContext(ctx, method, path, body)
 	r.RemoteAddr = "[" + token + "]:1"
 	r.Header.Set("Authorization", "Bearer "+token)
+	if path == api.AssistantPath {
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+	}
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
@@ -267,6 +271,8 @@ func (c *sharedCluster) listTargets(t *testing.T, chance *rand.Rand) []string {
 			for _, kind := range trail.NameKinds() {
 				out = append(out, fmt.Sprintf("%s?kind=%s", path, kind), fmt.Sprintf("%s?kind=%s&prefix=%s", path, kind, vm[:len(vm)-1]))
 			}
+		case "/api/v1/search":
+			out = append(out, path+"?q=vm-1", path+"?q="+url.QueryEscape(vm), path+"?cluster=shared&q="+node)
 		case "/api/v1/nodes":
 			out = append(out, path, path+"?format=csv&name="+node[:len(node)-1], path+"?cluster=other")
 		case "/docs", "/api/v1/openapi.yaml":
@@ -276,6 +282,7 @@ func (c *sharedCluster) listTargets(t *testing.T, chance *rand.Rand) []string {
 			out = append(out, filled, filled+"?at=2026-11-21T02:00:00Z&cluster=shared", filled+"?cluster=other")
 		}
 	}
+	out = append(out, assistantTargets(vm, node)...)
 	slices.Sort(out)
 	span := "&from=2026-11-21T00:00:00Z&to=2026-11-22T00:00:00Z"
 	for _, list := range []string{"/vms", "/evacuations", "/migrations", "/requests", "/cooldowns", "/loops"} {
@@ -292,6 +299,7 @@ func TestTenants(t *testing.T) {
 	c := shareCluster(t)
 	for name, test := range map[string]func(*testing.T, *sharedCluster){
 		"see their own": seeTheirOwn, "have pages of their own": havePagesOfTheirOwn, "hear of their own": hearOfTheirOwn,
+		"ask as assistants": askAsAssistants,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -340,7 +348,7 @@ func seeTheirOwn(t *testing.T, c *sharedCluster) {
 					}
 				}
 				asked.Add(1)
-				body := w.Body.String()
+				body := strings.ReplaceAll(w.Body.String(), `\n`, " ") // within JSON, else it would stand before a name
 				if w.Code >= http.StatusInternalServerError {
 					return fmt.Errorf("%s: %d %s", target, w.Code, body)
 				}

@@ -135,11 +135,7 @@ func (f *topFlags) printOnce(found incidents, on terminal, out, notes io.Writer)
 	if len(found.all) == 0 && len(found.notices) > 0 {
 		return fmt.Errorf("top: %w: no problem is open as far as was recorded", trail.ErrNotFound)
 	}
-	printTextf(out, "%s\n", found.describeSum())
-	if len(found.all) > 0 {
-		sortIncidents(found.all, f.order)
-		text, _ := newIncidentTable(found.all).render(on.width, on.color)
-		printTextf(out, "%s", text)
-	}
+	sortIncidents(found.all, f.order)
+	printTextf(out, "%s", found.render(len(found.all), on))
 	return nil
 }

@@ -24,19 +24,32 @@ type question struct {
 }
 
 func (q *question) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&q.at, "at", "", "answer as of this `time` (2026-11-21T00:40:00Z) or this long ago (90m, 7d); by default as of now, or of when the cluster was last seen")
+	q.addPresentFlags(cmd)
+}
+
+// addPresentFlags adds those of a question that is about now.
+func (q *question) addPresentFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&q.cluster, "cluster", "", "the `cluster`, where several are recorded")
-	f.StringVar(&q.at, "at", "", "answer as of this `time` (2026-11-21T00:40:00Z) or this long ago (90m, 7d); by default as of now, or of when the cluster was last seen")
 	f.StringVarP(&q.output, "output", "o", "text", "`format`: text or json")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	q.from.addFlags(cmd)
 	completeNames(cmd, &q.from, &q.cluster)
 }
 
-// askReader reads what the flags say of a VM or a node, and hands the question on to where answers come from.
-func (q *question) askReader(ctx context.Context, of trail.Subject, answer func(context.Context, reader, trail.Question) error) error {
+// checkOutput refuses formats that answers do not have.
+func (q *question) checkOutput() error {
 	if q.output != "text" && q.output != "json" {
 		return usageErrorf("output %q: expected text or json", q.output)
+	}
+	return nil
+}
+
+// askReader reads what the flags say of a VM or a node, and hands the question on to where answers come from.
+func (q *question) askReader(ctx context.Context, of trail.Subject, answer func(context.Context, reader, trail.Question) error) error {
+	if err := q.checkOutput(); err != nil {
+		return err
 	}
 	at, err := parseTime("at", q.at, time.Now())
 	if err != nil {
@@ -53,7 +66,7 @@ func (q *question) askReader(ctx context.Context, of trail.Subject, answer func(
 }
 
 // inCluster says how a cluster is chosen where that has to be, and which there are where one that is not recorded was named.
-func inCluster(ctx context.Context, s reader, cluster string, err error) error {
+func inCluster(ctx context.Context, s api.Reader, cluster string, err error) error {
 	if errors.Is(err, trail.ErrNotFound) {
 		return cmp.Or(checkCluster(ctx, s, cluster), err)
 	}
