@@ -60,7 +60,7 @@ func (r *release) writeDocs(ctx context.Context) error {
 		return fmt.Errorf("make folder for completions: %w", err)
 	}
 	for shell, name := range completions {
-		out, err := runCommand(r.askProgram(ctx, program, "completion", shell))
+		out, err := runCommand(askProgram(ctx, program, "completion", shell))
 		if err != nil {
 			return err
 		}
@@ -69,16 +69,16 @@ func (r *release) writeDocs(ctx context.Context) error {
 		}
 	}
 	man := filepath.Join(r.docs(), "man")
-	if _, err := runCommand(r.askProgram(ctx, program, "generate", "man", man)); err != nil {
+	if _, err := runCommand(askProgram(ctx, program, "generate", "man", man)); err != nil {
 		return err
 	}
 	return compressFiles(man)
 }
 
-// askProgram returns a command of evictrail that runs for anybody: a home of its own would be among the defaults.
-func (r *release) askProgram(ctx context.Context, program string, args ...string) *exec.Cmd {
+// askProgram returns a command of evictrail without an environment: a home would be among the defaults that it names.
+func askProgram(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = []string{"HOME=~"}
+	cmd.Env = []string{}
 	return cmd
 }
 
