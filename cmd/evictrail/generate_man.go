@@ -12,10 +12,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newGenerateMan makes the command that writes the manual pages. It is for who packs evictrail (test/release), so help does not list it.
+// newGenerateMan makes the command that writes the manual pages. It is for who packs evictrail (test/release), so help
+// does not list it.
 func newGenerateMan() *cobra.Command {
 	return &cobra.Command{
-		Use: "man DIRECTORY", Short: "Write a manual page for every command, COMMAND.1", Hidden: true, Args: asUsage(cobra.ExactArgs(1)),
+		Use:    "man DIRECTORY",
+		Short:  "Write a manual page for every command, COMMAND.1",
+		Hidden: true,
+		Args:   asUsage(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			if err := os.MkdirAll(dirs[0], 0o750); err != nil {
 				return fmt.Errorf("make output directory: %w", err)
@@ -27,7 +31,8 @@ func newGenerateMan() *cobra.Command {
 	}
 }
 
-// manHeader returns the header of the manual pages. Their date is that of the build, so that one commit has one set of pages.
+// manHeader returns the header of the manual pages. Their date is that of the build, so that one commit has one set of
+// pages.
 func manHeader() *doc.GenManHeader {
 	built, err := time.Parse("20060102-15:04:05", version.BuildDate)
 	if err != nil {

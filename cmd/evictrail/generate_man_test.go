@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestManNamesEverything looks for a page of each command that help lists, with each of its flags, and for no other page.
+// TestManNamesEverything looks for a page of each command that help lists, with each of its flags, and for no other
+// page.
 func TestManNamesEverything(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "man")
@@ -42,7 +43,12 @@ func TestManNamesEverything(t *testing.T) {
 	require.Greater(t, pages, 25)
 	manifests, err := os.ReadFile(filepath.Join(dir, "evictrail-generate-manifests.1"))
 	require.NoError(t, err)
-	require.Contains(t, string(manifests), "\n.EX\naudit-policy     which requests a kube-apiserver writes down", "what lines up stays so")
+	require.Contains(
+		t,
+		string(manifests),
+		"\n.EX\naudit-policy     which requests a kube-apiserver writes down",
+		"what lines up stays so",
+	)
 	require.Contains(t, string(manifests), `\fIfile\fP: file with the CA`)
 }
 

@@ -43,7 +43,7 @@ func (r *release) writeTar(path string, p platform) (err error) {
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644) //nolint:gosec // what is released is for everybody
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,9 @@ func (r *release) addFile(out *tar.Writer, name, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: 0o644, ModTime: r.time, Format: tar.FormatUSTAR}
+	header := &tar.Header{
+		Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: 0o644, ModTime: r.time, Format: tar.FormatUSTAR,
+	}
 	if name == "evictrail" {
 		header.Mode = 0o755
 	}

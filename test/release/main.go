@@ -24,6 +24,9 @@ func main() {
 	}
 }
 
+// allPlatforms are those of a release.
+const allPlatforms = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64"
+
 // options are the flags.
 type options struct {
 	out       string
@@ -38,7 +41,7 @@ func runRelease(ctx context.Context, args []string, progress io.Writer) error {
 	var platforms string
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.StringVar(&o.out, "out", "", "`folder` for the release; it must be empty or not there")
-	flags.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64", "`platforms` to build for, with commas")
+	flags.StringVar(&platforms, "platforms", allPlatforms, "`platforms` to build for, with commas")
 	flags.BoolVar(&o.fresh, "fresh", false, "the second time, compile everything again: some minutes for each platform")
 	flags.BoolVar(&o.once, "once", false, "make it once, without comparing")
 	flags.BoolVar(&o.tagged, "tagged", false, "refuse a commit that has no tag of a version")
@@ -69,15 +72,17 @@ func makeRelease(ctx context.Context, o options, progress io.Writer) (err error)
 		return fmt.Errorf("make work folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	say(progress, "evictrail %s of commit %s, %s", s.version, s.commit, s.time.Format(time.RFC3339))
-	first := &release{source: s, platforms: o.platforms, checkout: filepath.Join(work, "first", "evictrail"), out: o.out, progress: progress}
+	writeProgress(progress, "evictrail %s of commit %s, %s", s.version, s.commit, s.time.Format(time.RFC3339))
+	first := &release{source: s, platforms: o.platforms, progress: progress}
+	first.checkout, first.out = filepath.Join(work, "first"), o.out
 	if err := first.make(ctx); err != nil {
 		return err
 	}
 	if o.once {
 		return nil
 	}
-	second := &release{source: s, platforms: o.platforms, checkout: filepath.Join(work, "again", "in", "another folder"), out: filepath.Join(work, "out"), progress: progress}
+	second := &release{source: s, platforms: o.platforms, progress: progress}
+	second.checkout, second.out = filepath.Join(work, "again", "in", "another folder"), filepath.Join(work, "out")
 	if o.fresh {
 		second.goCache = filepath.Join(work, "gocache")
 	}
@@ -87,11 +92,11 @@ func makeRelease(ctx context.Context, o options, progress io.Writer) (err error)
 	if err := compareSums(filepath.Join(first.out, sumsName), filepath.Join(second.out, sumsName)); err != nil {
 		return err
 	}
-	say(progress, "made twice, and equal: %s", o.out)
+	writeProgress(progress, "made twice, and equal: %s", o.out)
 	return nil
 }
 
-func say(progress io.Writer, format string, args ...any) {
+func writeProgress(progress io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(progress, "release: "+format+"\n", args...)
 }
 
@@ -125,7 +130,7 @@ type release struct {
 
 // make makes all files of the release, the checksums last.
 func (r *release) make(ctx context.Context) error {
-	if err := os.MkdirAll(r.out, 0o755); err != nil { //nolint:gosec // what is released is for everybody
+	if err := os.MkdirAll(r.out, 0o750); err != nil {
 		return fmt.Errorf("make release folder: %w", err)
 	}
 	if err := r.checkOut(ctx, r.checkout); err != nil {
@@ -168,7 +173,7 @@ func (r *release) makePlatform(ctx context.Context, p platform) error {
 			return err
 		}
 	}
-	say(r.progress, "%s in %s", p, time.Since(start).Round(time.Second))
+	writeProgress(r.progress, "%s in %s", p, time.Since(start).Round(time.Second))
 	return nil
 }
 

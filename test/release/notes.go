@@ -24,8 +24,8 @@ func (r *release) writeNotes() error {
 	return writePublic(filepath.Join(r.out, "release-notes.md"), notes)
 }
 
-// cutNotes returns a section of the changelog without its heading, one line for each paragraph and list item: where notes are shown, the
-// end of a line is one. A heading may say more than the version, such as its date.
+// cutNotes returns a section of the changelog without its heading, one line for each paragraph and list item: where
+// notes are shown, the end of a line is one. A heading may say more than the version, such as its date.
 func cutNotes(changelog, section string) (string, error) {
 	var out strings.Builder
 	inside, found, fenced, joined := false, false, false, false
@@ -42,7 +42,7 @@ func cutNotes(changelog, section string) (string, error) {
 		}
 		text := strings.TrimSpace(line)
 		fence := strings.HasPrefix(text, "```")
-		verbatim := fenced || fence || text == "" || strings.HasPrefix(line, "    ") || strings.HasPrefix(text, "#") || strings.HasPrefix(text, "|")
+		verbatim := fenced || fence || text == "" || strings.HasPrefix(line, "    ") || strings.ContainsAny(text[:1], "#|")
 		if !verbatim && joined && !strings.HasPrefix(text, "- ") {
 			out.WriteString(" " + text)
 			continue
@@ -53,7 +53,8 @@ func cutNotes(changelog, section string) (string, error) {
 	}
 	notes := strings.TrimSpace(out.String())
 	if !found || notes == "" {
-		return "", fmt.Errorf("CHANGELOG.md says nothing of %s: expected a heading \"## %s\" and what is new below it", section, section)
+		return "", fmt.Errorf("CHANGELOG.md says nothing of %[1]s: expected a heading %[2]q and what is new below it",
+			section, "## "+section)
 	}
 	return notes + "\n", nil
 }

@@ -84,7 +84,7 @@ func TestVersions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "1.2.0-dev.g01234567", version)
 	_, err = chooseVersion(chart, "1.3.0", true, commit)
-	require.ErrorContains(t, err, "tag v1.3.0 and version 1.2.0 of deploy/chart/Chart.yaml: expected the same version")
+	require.ErrorContains(t, err, "tag v1.3.0, version 1.2.0 of deploy/chart/Chart.yaml: expected the same; tag")
 	_, err = chooseVersion([]byte("version: 1.2.0\nappVersion: 1.1.0\n"), "", false, commit)
-	require.ErrorContains(t, err, "expected the same version")
+	require.ErrorContains(t, err, `version "1.2.0", appVersion "1.1.0": expected the same`)
 }

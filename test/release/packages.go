@@ -27,7 +27,8 @@ func (r *release) pack(ctx context.Context, p platform) error {
 		if err != nil {
 			return err
 		}
-		cmd := exec.CommandContext(ctx, nfpm, "package", "--config", "deploy/packages/nfpm.yaml", "--packager", kind, "--target", target)
+		cmd := exec.CommandContext(ctx, nfpm, "package",
+			"--config", "deploy/packages/nfpm.yaml", "--packager", kind, "--target", target)
 		cmd.Dir = r.checkout
 		cmd.Env = r.environment("VERSION="+r.version, "ARCH="+p.Arch, "STAGE="+r.stage(p))
 		if _, err := runCommand(cmd); err != nil {
@@ -43,7 +44,8 @@ func (r *release) packChart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, helm, "package", filepath.Join(r.checkout, "deploy", "chart"), "--destination", r.out, "--version", r.version, "--app-version", r.version)
+	cmd := exec.CommandContext(ctx, helm, "package", filepath.Join(r.checkout, "deploy", "chart"),
+		"--destination", r.out, "--version", r.version, "--app-version", r.version)
 	cmd.Env = r.environment()
 	_, err = runCommand(cmd)
 	return err

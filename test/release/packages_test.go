@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http/httptest"
 	"os"
@@ -20,12 +18,14 @@ import (
 
 // packaged are files of a package, beside those that differ between Debian and Red Hat.
 var packaged = []string{
-	"etc/evictrail/evictrail.env", "usr/bin/evictrail", "usr/lib/systemd/system/evictrail.service", "usr/lib/sysusers.d/evictrail.conf",
-	"usr/share/man/man1/evictrail.1.gz", "usr/share/man/man1/evictrail-run.1.gz", "usr/share/bash-completion/completions/evictrail",
-	"usr/share/fish/vendor_completions.d/evictrail.fish",
+	"etc/evictrail/evictrail.env", "usr/bin/evictrail",
+	"usr/lib/systemd/system/evictrail.service", "usr/lib/sysusers.d/evictrail.conf",
+	"usr/share/man/man1/evictrail.1.gz", "usr/share/man/man1/evictrail-run.1.gz",
+	"usr/share/bash-completion/completions/evictrail", "usr/share/fish/vendor_completions.d/evictrail.fish",
 }
 
-// requireInstalled looks at the files of a package where it was unpacked: all are there, and the program is the one of the archive.
+// requireInstalled looks at the files of a package where it was unpacked: all are there, and the program is the one of
+// the archive.
 func requireInstalled(t *testing.T, r made, p platform, root string, more ...string) {
 	t.Helper()
 	for _, name := range append(more, packaged...) {
@@ -45,62 +45,62 @@ func requireInstalled(t *testing.T, r made, p platform, root string, more ...str
 	require.Equal(t, want, got)
 }
 
-// eachLinux runs a test for each architecture of Linux.
-func eachLinux(t *testing.T, test func(t *testing.T, r made, p platform)) {
-	r := needRelease(t)
-	tested := 0
-	for _, p := range r.platforms {
-		if p.OS == "linux" {
-			tested++
-			t.Run(p.Arch, func(t *testing.T) { test(t, r, p) })
-		}
-	}
-	require.Positive(t, tested)
-}
-
 // TestDeb unpacks the packages of Debian. That of this machine is run: its program, the demo, the unit.
 func TestDeb(t *testing.T) {
 	t.Parallel()
-	eachLinux(t, func(t *testing.T, r made, p platform) {
-		root, deb := t.TempDir(), r.path(fmt.Sprintf("evictrail_%s_%s.deb", r.version, p.Arch))
-		runTool(t, exec.CommandContext(t.Context(), "dpkg-deb", "--extract", deb, root))
-		requireInstalled(t, r, p, root, "usr/share/zsh/vendor-completions/_evictrail", "usr/share/doc/evictrail/copyright")
-		fields := runTool(t, exec.CommandContext(t.Context(), "dpkg-deb", "--field", deb, "Package", "Version", "Architecture"))
-		require.Equal(t, "Package: evictrail\nVersion: "+strings.Replace(r.version, "-", "~", 1)+"-1\nArchitecture: "+p.Arch+"\n", fields)
-		control := t.TempDir()
-		runTool(t, exec.CommandContext(t.Context(), "dpkg-deb", "--control", deb, control))
-		for _, script := range []string{"postinst", "prerm", "postrm"} {
-			runTool(t, exec.CommandContext(t.Context(), "sh", "-n", filepath.Join(control, script)))
-		}
-		settings, err := os.ReadFile(filepath.Join(control, "conffiles"))
-		require.NoError(t, err)
-		require.Equal(t, "/etc/evictrail/evictrail.env\n", string(settings))
-		requireUnit(t, root)
-		if p == host {
-			requireWorks(t, r, filepath.Join(root, "usr/bin"))
-			requireFlags(t, root)
-		}
-	})
+	r := needRelease(t)
+	for _, p := range r.linux(t) {
+		t.Run(p.Arch, func(t *testing.T) {
+			t.Parallel()
+			requireDeb(t, r, p)
+		})
+	}
+}
+
+func requireDeb(t *testing.T, r made, p platform) {
+	t.Helper()
+	root, deb := t.TempDir(), r.path(r.packageName(p, "deb"))
+	runTool(t, "dpkg-deb", "--extract", deb, root)
+	requireInstalled(t, r, p, root, "usr/share/zsh/vendor-completions/_evictrail", "usr/share/doc/evictrail/copyright")
+	fields := runTool(t, "dpkg-deb", "--field", deb, "Package", "Version", "Architecture")
+	version := strings.Replace(r.version, "-", "~", 1)
+	require.Equal(t, "Package: evictrail\nVersion: "+version+"-1\nArchitecture: "+p.Arch+"\n", fields)
+	control := t.TempDir()
+	runTool(t, "dpkg-deb", "--control", deb, control)
+	for _, script := range []string{"postinst", "prerm", "postrm"} {
+		runTool(t, "sh", "-n", filepath.Join(control, script))
+	}
+	settings, err := os.ReadFile(filepath.Join(control, "conffiles"))
+	require.NoError(t, err)
+	require.Equal(t, "/etc/evictrail/evictrail.env\n", string(settings))
+	requireUnit(t, root)
+	if p == host {
+		requireWorks(t, r, filepath.Join(root, "usr/bin"))
+		requireFlags(t, root)
+	}
 }
 
 // requireWorks runs the installed program: by its name, as kubectl's plugin, and the demo with a Postgres of its own.
 func requireWorks(t *testing.T, r made, bin string) {
 	t.Helper()
 	requireRuns(t, filepath.Join(bin, "evictrail"), r.version)
-	help := runTool(t, exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl-evictrail"), "why", "--help"))
+	help := runTool(t, filepath.Join(bin, "kubectl-evictrail"), "why", "--help")
 	require.Contains(t, help, "kubectl evictrail why")
-	completed := runTool(t, exec.CommandContext(t.Context(), filepath.Join(bin, "kubectl_complete-evictrail"), "why-"))
+	completed := runTool(t, filepath.Join(bin, "kubectl_complete-evictrail"), "why-")
 	require.Contains(t, completed, "why-not")
-	home, err := os.MkdirTemp("", "evictrail-demo-") // the server of root runs as another user, to whom the test's own folder is closed
+	// The server of root runs as another user, to whom the test's own folder is closed.
+	home, err := os.MkdirTemp("", "evictrail-demo-")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, os.RemoveAll(home)) }()
-	require.NoError(t, os.Chmod(home, 0o755)) //nolint:gosec // see above
-	demo := exec.CommandContext(t.Context(), filepath.Join(bin, "evictrail"), "demo", "--once", "--listen", "127.0.0.1:0", "--data-dir", filepath.Join(home, "demo"))
+	require.NoError(t, os.Chmod(home, 0o755))
+	demo := exec.CommandContext(t.Context(), filepath.Join(bin, "evictrail"), "demo", "--once",
+		"--listen", "127.0.0.1:0", "--data-dir", filepath.Join(home, "demo"))
 	demo.Env = append(os.Environ(), "EVICTRAIL_DATABASE_URL=")
-	require.Contains(t, runTool(t, demo), "evictrail why demo/vm-d")
+	require.Contains(t, runOf(t, demo), "evictrail why demo/vm-d")
 }
 
-// requireUnit has systemd read the unit where it was unpacked. It warns of what it does not know, and passes: then the test does not.
+// requireUnit has systemd read the unit where it was unpacked. It warns of what it does not know, and passes: then the
+// test does not.
 func requireUnit(t *testing.T, root string) {
 	t.Helper()
 	targets, err := filepath.Glob("/usr/lib/systemd/system/*.target")
@@ -110,13 +110,15 @@ func requireUnit(t *testing.T, root string) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(root, "usr/lib/systemd/system", filepath.Base(target)), text, 0o600))
 	}
-	verify := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", "--root="+root, "evictrail.service")
+	verify := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", "--root="+root,
+		"evictrail.service")
 	said, err := verify.CombinedOutput()
 	require.NoError(t, err, "%s (hack/ensure-release-tools.sh installs systemd)", said)
 	require.Empty(t, string(said))
 }
 
-// requireFlags runs the command of the unit as systemd would: it knows all flags, and asks the cluster of the kubeconfig.
+// requireFlags runs the command of the unit as systemd would: it knows all flags, and asks the cluster of the
+// kubeconfig.
 func requireFlags(t *testing.T, root string) {
 	t.Helper()
 	unit, err := os.ReadFile(filepath.Join(root, "usr/lib/systemd/system/evictrail.service"))
@@ -125,10 +127,10 @@ func requireFlags(t *testing.T, root string) {
 	require.True(t, ok)
 	command, _, _ = strings.Cut(command, "\n")
 	credentials := t.TempDir()
-	expanded := os.Expand(command, func(name string) string {
-		return map[string]string{"CREDENTIALS_DIRECTORY": credentials, "STATE_DIRECTORY": t.TempDir(), "RUN_FLAGS": "--listen 127.0.0.1:0"}[name]
-	})
-	words := strings.Fields(expanded)
+	variables := map[string]string{
+		"CREDENTIALS_DIRECTORY": credentials, "STATE_DIRECTORY": t.TempDir(), "RUN_FLAGS": "--listen 127.0.0.1:0",
+	}
+	words := strings.Fields(os.Expand(command, func(name string) string { return variables[name] }))
 	out, err := exec.CommandContext(t.Context(), filepath.Join(root, words[0]), words[1:]...).CombinedOutput()
 	var status *exec.ExitError
 	require.ErrorAs(t, err, &status)
@@ -139,20 +141,33 @@ func requireFlags(t *testing.T, root string) {
 // TestRPM unpacks the packages of Red Hat.
 func TestRPM(t *testing.T) {
 	t.Parallel()
+	r := needRelease(t)
+	for _, p := range r.linux(t) {
+		t.Run(p.Arch, func(t *testing.T) {
+			t.Parallel()
+			requireRPM(t, r, p)
+		})
+	}
+}
+
+func requireRPM(t *testing.T, r made, p platform) {
+	t.Helper()
 	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
-	eachLinux(t, func(t *testing.T, r made, p platform) {
-		root, rpm := t.TempDir(), r.path(fmt.Sprintf("evictrail_%s_%s.rpm", r.version, p.Arch))
-		require.Contains(t, runTool(t, exec.CommandContext(t.Context(), "rpm", "--checksig", "--verbose", rpm)), "Payload SHA256 digest: OK")
-		// rpm2cpio ends with an error after the last byte: google/rpmpack, which nfpm uses, states the size of the files as that of the payload.
-		unpack := exec.CommandContext(t.Context(), "bash", "-c", `rpm2cpio "$1" | cpio --extract --make-directories --no-absolute-filenames --quiet`, "bash", rpm)
-		unpack.Dir = root
-		runTool(t, unpack)
-		requireInstalled(t, r, p, root, "usr/share/zsh/site-functions/_evictrail", "usr/share/licenses/evictrail/LICENSE")
-		query := exec.CommandContext(t.Context(), "rpm", "--query", "--package", rpm, "--queryformat", "%{NAME} %{VERSION}-%{RELEASE} %{ARCH} %{LICENSE} %{BUILDHOST}\n")
-		require.Equal(t, fmt.Sprintf("evictrail %s-1 %s Apache-2.0 evictrail\n", strings.Replace(r.version, "-", "~", 1), arch[p.Arch]), runTool(t, query))
-		settings := exec.CommandContext(t.Context(), "rpm", "--query", "--package", rpm, "--configfiles")
-		require.Equal(t, "/etc/evictrail/evictrail.env\n", runTool(t, settings))
-	})
+	root, rpm := t.TempDir(), r.path(r.packageName(p, "rpm"))
+	require.Contains(t, runTool(t, "rpm", "--checksig", "--verbose", rpm), "Payload SHA256 digest: OK")
+	// rpm2cpio ends with an error after the last byte: google/rpmpack, which nfpm uses, states the size of the
+	// files as that of the payload.
+	const script = `rpm2cpio "$1" | cpio --extract --make-directories --no-absolute-filenames --quiet`
+	unpack := exec.CommandContext(t.Context(), "bash", "-c", script, "bash", rpm)
+	unpack.Dir = root
+	runOf(t, unpack)
+	requireInstalled(t, r, p, root, "usr/share/zsh/site-functions/_evictrail", "usr/share/licenses/evictrail/LICENSE")
+	const format = "%{NAME} %{VERSION}-%{RELEASE} %{ARCH} %{LICENSE} %{BUILDHOST}\n"
+	header := runTool(t, "rpm", "--query", "--package", rpm, "--queryformat", format)
+	version := strings.Replace(r.version, "-", "~", 1)
+	require.Equal(t, "evictrail "+version+"-1 "+arch[p.Arch]+" Apache-2.0 evictrail\n", header)
+	settings := runTool(t, "rpm", "--query", "--package", rpm, "--configfiles")
+	require.Equal(t, "/etc/evictrail/evictrail.env\n", settings)
 }
 
 // runHelm runs helm, which knows no cluster and no other folder.
@@ -163,14 +178,14 @@ func runHelm(t *testing.T, args ...string) string {
 	cmd := exec.CommandContext(t.Context(), helm, args...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+os.DevNull, "HELM_CONFIG_HOME="+cmd.Dir, "HELM_CACHE_HOME="+cmd.Dir)
-	return runTool(t, cmd)
+	return runOf(t, cmd)
 }
 
 // TestChart pushes the chart to a registry, as a release does, and renders what the registry then has.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	r := needRelease(t)
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	server := httptest.NewServer(registry.New(registry.Logger(slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo))))
 	defer server.Close()
 	host, _, err := net.SplitHostPort(server.Listener.Addr().String())
 	require.NoError(t, err)
@@ -185,10 +200,12 @@ func TestChart(t *testing.T) {
 	got, err := sumFile(pulled)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	rendered := runHelm(t, "template", "evictrail", pulled, "--namespace", "evictrail", "--set", "image.repository=registry.example/evictrail",
+	rendered := runHelm(t, "template", "evictrail", pulled, "--namespace", "evictrail",
+		"--set", "image.repository=registry.example/evictrail",
 		"--set", "database.url=postgres://evictrail@db.example:5432/evictrail",
 		"--set", "database.passwordSecret.name=evictrail-database", "--set", "database.caSecret.name=evictrail-database")
-	require.True(t, strings.Contains(rendered, " image: registry.example/evictrail:"+r.version+"\n"), "pods run the image of the version")
+	runsVersion := strings.Contains(rendered, " image: registry.example/evictrail:"+r.version+"\n")
+	require.True(t, runsVersion, "pods run the image of the version")
 }
 
 // TestKrew has krew check the manifest, and install the archive as kubectl's plugin.
@@ -197,12 +214,13 @@ func TestKrew(t *testing.T) {
 	r := needRelease(t)
 	validate, err := build.KrewValidator().Build()
 	require.NoError(t, err)
-	runTool(t, exec.CommandContext(t.Context(), validate, "-manifest", r.path("evictrail.yaml"), "-skip-install"))
+	runTool(t, validate, "-manifest", r.path("evictrail.yaml"), "-skip-install")
 	krew, err := build.Krew().Build()
 	require.NoError(t, err)
 	root := t.TempDir()
-	install := exec.CommandContext(t.Context(), krew, "install", "--manifest", r.path("evictrail.yaml"), "--archive", r.archive(host))
+	install := exec.CommandContext(t.Context(), krew, "install",
+		"--manifest", r.path("evictrail.yaml"), "--archive", r.archive(host))
 	install.Env = append(os.Environ(), "KREW_ROOT="+root)
-	runTool(t, install)
+	runOf(t, install)
 	requireRuns(t, filepath.Join(root, "bin/kubectl-evictrail"), r.version)
 }

@@ -16,8 +16,10 @@ import (
 var host = platform{runtime.GOOS, runtime.GOARCH}
 
 // inherited are the environment variables that a build of a release sees. All others could change it.
-var inherited = []string{"PATH", "HOME", "TMPDIR", "GOPATH", "GOMODCACHE", "GOCACHE", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOTOOLCHAIN",
-	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+var inherited = []string{
+	"PATH", "HOME", "TMPDIR", "GOPATH", "GOMODCACHE", "GOCACHE", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOTOOLCHAIN",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
+}
 
 // environment returns the environment of the release's commands.
 func (r *release) environment(more ...string) []string {
@@ -36,11 +38,14 @@ func (r *release) environment(more ...string) []string {
 
 // buildProgram builds evictrail as `make build` does, and stages it.
 func (r *release) buildProgram(ctx context.Context, p platform) error {
-	stage := r.stage(p)
-	cmd := exec.CommandContext(ctx, "make", "--silent", "build", "VERSION="+r.version, "BIN="+filepath.Join("bin", "stage", filepath.Base(stage)))
+	bin, err := filepath.Rel(r.checkout, r.stage(p)) // the folder's own name may have spaces, which make cannot take
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "make", "--silent", "build", "VERSION="+r.version, "BIN="+bin)
 	cmd.Dir = r.checkout
 	cmd.Env = r.environment("CGO_ENABLED=0", "GOWORK=off", "GOOS="+p.OS, "GOARCH="+p.Arch)
-	_, err := runCommand(cmd)
+	_, err = runCommand(cmd)
 	return err
 }
 

@@ -50,21 +50,31 @@ func (r *release) writeSBOM(p platform) error {
 // describeProgram returns the document: the program, Go's own packages and each module, on which the program depends.
 func (r *release) describeProgram(name, url, sum string, info *debug.BuildInfo) *spdx.Document {
 	program := &spdx.Package{
-		PackageName: "evictrail", PackageSPDXIdentifier: mainID, PackageVersion: r.version, PackageFileName: "evictrail",
-		PrimaryPackagePurpose: "APPLICATION", PackageDownloadLocation: "git+" + homepage + "@" + r.commit, PackageHomePage: homepage,
-		PackageChecksums:        []common.Checksum{{Algorithm: common.SHA256, Value: sum}},
-		PackageLicenseConcluded: license, PackageLicenseDeclared: license, PackageCopyrightText: unknown,
+		PackageName:               "evictrail",
+		PackageSPDXIdentifier:     mainID,
+		PackageVersion:            r.version,
+		PackageFileName:           "evictrail",
+		PrimaryPackagePurpose:     "APPLICATION",
+		PackageDownloadLocation:   "git+" + homepage + "@" + r.commit,
+		PackageHomePage:           homepage,
+		PackageChecksums:          []common.Checksum{{Algorithm: common.SHA256, Value: sum}},
+		PackageLicenseConcluded:   license,
+		PackageLicenseDeclared:    license,
+		PackageCopyrightText:      unknown,
 		PackageExternalReferences: []*spdx.PackageExternalReference{packageURL(module, "v"+r.version)},
 	}
 	doc := &spdx.Document{
 		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: name,
 		DocumentNamespace: url + "#" + sum,
 		CreationInfo: &spdx.CreationInfo{
-			Created:  r.time.Format(time.RFC3339),
-			Creators: []common.Creator{{CreatorType: "Tool", Creator: "evictrail-release"}, {CreatorType: "Organization", Creator: "evictrail"}},
+			Created: r.time.Format(time.RFC3339),
+			Creators: []common.Creator{
+				{CreatorType: "Tool", Creator: "evictrail-release"},
+				{CreatorType: "Organization", Creator: "evictrail"},
+			},
 		},
 		Packages:      []*spdx.Package{program},
-		Relationships: []*spdx.Relationship{relate("DOCUMENT", common.TypeRelationshipDescribe, mainID)},
+		Relationships: []*spdx.Relationship{relateElements("DOCUMENT", common.TypeRelationshipDescribe, mainID)},
 	}
 	parts := []*spdx.Package{describeModule(goPackage, strings.TrimPrefix(info.GoVersion, "go"), "")}
 	for _, dep := range info.Deps {
@@ -75,13 +85,14 @@ func (r *release) describeProgram(name, url, sum string, info *debug.BuildInfo) 
 	}
 	for _, part := range parts {
 		doc.Packages = append(doc.Packages, part)
-		doc.Relationships = append(doc.Relationships, relate(mainID, common.TypeRelationshipDependsOn, part.PackageSPDXIdentifier))
+		relation := relateElements(mainID, common.TypeRelationshipDependsOn, part.PackageSPDXIdentifier)
+		doc.Relationships = append(doc.Relationships, relation)
 	}
 	return doc
 }
 
-// describeModule returns a module as a package. Its licenses are for those to say who read it. The sum is that of go.sum, of a kind that
-// SPDX has no name for.
+// describeModule returns a module as a package. Its licenses are for those to say who read it. The sum is that of
+// go.sum, of a kind that SPDX has no name for.
 func describeModule(path, version, sum string) *spdx.Package {
 	p := &spdx.Package{
 		PackageName: path, PackageSPDXIdentifier: common.ElementID("Package-" + sanitizeID(path)), PackageVersion: version,
@@ -100,14 +111,18 @@ func describeModule(path, version, sum string) *spdx.Package {
 // Source: package-url/purl-spec, types/golang: names are in lower case, and a plus is encoded.
 func packageURL(path, version string) *spdx.PackageExternalReference {
 	locator := "pkg:golang/" + strings.ToLower(path) + "@" + strings.ReplaceAll(version, "+", "%2B")
-	return &spdx.PackageExternalReference{Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL, Locator: locator}
+	return &spdx.PackageExternalReference{
+		Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL, Locator: locator,
+	}
 }
 
-func relate(from common.ElementID, how string, to common.ElementID) *spdx.Relationship {
-	return &spdx.Relationship{RefA: common.MakeDocElementID("", string(from)), RefB: common.MakeDocElementID("", string(to)), Relationship: how}
+func relateElements(from common.ElementID, how string, to common.ElementID) *spdx.Relationship {
+	a, b := common.MakeDocElementID("", string(from)), common.MakeDocElementID("", string(to))
+	return &spdx.Relationship{RefA: a, RefB: b, Relationship: how}
 }
 
-// sanitizeID returns a name as an identifier of SPDX may be: letters, digits, dots and dashes. A slash is a dash, anything else its number.
+// sanitizeID returns a name as an identifier of SPDX may be: letters, digits, dots and dashes. A slash is a dash,
+// anything else its number.
 func sanitizeID(name string) string {
 	var out strings.Builder
 	for _, c := range name {

@@ -24,7 +24,8 @@ func TestSBOM(t *testing.T) {
 		require.NoError(t, err)
 
 		var doc spdx.Document
-		require.NoError(t, json.ReadInto(strings.NewReader(r.read(t, fmt.Sprintf("evictrail_%s_%s_%s.spdx.json", r.version, p.OS, p.Arch))), &doc))
+		text := r.read(t, fmt.Sprintf("evictrail_%s_%s_%s.spdx.json", r.version, p.OS, p.Arch))
+		require.NoError(t, json.ReadInto(strings.NewReader(text), &doc))
 		require.NoError(t, spdxlib.ValidateDocument(&doc))
 		described, err := spdxlib.GetDescribedPackageIDs(&doc)
 		require.NoError(t, err)
@@ -45,13 +46,15 @@ func TestSBOM(t *testing.T) {
 			require.NotNil(t, one, dep.Path)
 			require.Equal(t, dep.Version, one.PackageVersion, dep.Path)
 			require.Equal(t, "go.sum: "+dep.Sum, one.PackageSourceInfo)
-			require.True(t, strings.HasPrefix(one.PackageExternalReferences[0].Locator, "pkg:golang/"+strings.ToLower(dep.Path)+"@v"), dep.Path)
+			locator := one.PackageExternalReferences[0].Locator
+			require.True(t, strings.HasPrefix(locator, "pkg:golang/"+strings.ToLower(dep.Path)+"@v"), dep.Path)
 		}
 	}
 }
 
 func TestPackageURL(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "pkg:golang/github.com/azure/sdk@v1.0.0%2Bincompatible", packageURL("github.com/Azure/sdk", "v1.0.0+incompatible").Locator)
+	locator := packageURL("github.com/Azure/sdk", "v1.0.0+incompatible").Locator
+	require.Equal(t, "pkg:golang/github.com/azure/sdk@v1.0.0%2Bincompatible", locator)
 	require.Equal(t, "a.b-c-95-d-126-e", sanitizeID("a.b/c_d~e"))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -25,7 +26,8 @@ type source struct {
 	tagged  bool      // the version is that of a tag
 }
 
-// findSource returns what is committed, with changes to tracked files that are not yet: then it makes a commit of them that no branch has.
+// findSource returns what is committed, with changes to tracked files that are not yet: then it makes a commit of them
+// that no branch has.
 func findSource(ctx context.Context, mustBeTagged bool) (source, error) {
 	commit, err := runGit(ctx, build.Root(), "stash", "create")
 	if err == nil && commit == "" {
@@ -64,10 +66,12 @@ func chooseVersion(chart []byte, tag string, tagged bool, commit string) (string
 		return "", fmt.Errorf("read Chart.yaml: %w", err)
 	}
 	if of.Version == "" || of.Version != of.AppVersion {
-		return "", fmt.Errorf("Chart.yaml: version %q and appVersion %q: expected the same version", of.Version, of.AppVersion)
+		return "", fmt.Errorf("deploy/chart/Chart.yaml: version %q, appVersion %q: expected the same",
+			of.Version, of.AppVersion)
 	}
 	if tagged && tag != of.Version {
-		return "", fmt.Errorf("tag v%s and version %s of deploy/chart/Chart.yaml: expected the same version; change the chart, commit, and tag that", tag, of.Version)
+		const text = "tag v%s, version %s of deploy/chart/Chart.yaml: expected the same; tag a commit of that version"
+		return "", fmt.Errorf(text, tag, of.Version)
 	}
 	if tagged {
 		return tag, nil
@@ -75,14 +79,15 @@ func chooseVersion(chart []byte, tag string, tagged bool, commit string) (string
 	return of.Version + "-dev.g" + commit[:8], nil
 }
 
-// checkOut writes the files of the commit into a new folder, a repository of its own that reads the objects of ours. Nobody has to trust a
-// folder of another user for that, and no branch is checked out: what `evictrail version` says of it is the same everywhere.
+// checkOut writes the files of the commit into a new folder, a repository of its own that reads the objects of ours.
+// Nobody has to trust a folder of another user for that, and no branch is checked out: what `evictrail version` says
+// of it is the same everywhere.
 func (s source) checkOut(ctx context.Context, dir string) error {
 	objects, err := runGit(ctx, build.Root(), "rev-parse", "--path-format=absolute", "--git-path", "objects")
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as git does
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("make folder for commit: %w", err)
 	}
 	if _, err := runGit(ctx, dir, "init", "--quiet", "--template="); err != nil {
@@ -102,12 +107,17 @@ func (s source) checkOut(ctx context.Context, dir string) error {
 }
 
 // setTimes sets the times of all files to that of the commit: archives hold them.
-func (s source) setTimes(dir string) error {
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+func (s source) setTimes(dir string) (err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	return fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Type()&fs.ModeSymlink != 0 {
 			return err
 		}
-		return os.Chtimes(path, s.time, s.time)
+		return root.Chtimes(path, s.time, s.time)
 	})
 }
 

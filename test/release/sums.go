@@ -64,10 +64,11 @@ func compareSums(first, second string) error {
 			differ = append(differ, strings.TrimSpace(line))
 		}
 	}
-	return fmt.Errorf("made twice, and not the same; checksums of the first time:\n%s\nof the second time:\n%s", strings.Join(differ, "\n"), two)
+	return fmt.Errorf("made twice, and not the same; checksums of the first time:\n%s\nof the second time:\n%s",
+		strings.Join(differ, "\n"), two)
 }
 
 // writePublic writes a file that everybody may read.
 func writePublic(path, text string) error {
-	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // what is released is for everybody
+	return os.WriteFile(path, []byte(text), 0o644)
 }

@@ -29,8 +29,8 @@ func readWorkflows(t *testing.T) map[string]string {
 	return texts
 }
 
-// TestWorkflows has actionlint check the workflows: keys, expressions, what one job needs of another. Without the checkers of other
-// languages, it finds the same on every machine.
+// TestWorkflows has actionlint check the workflows: keys, expressions, what one job needs of another. Without the
+// checkers of other languages, it finds the same on every machine.
 func TestWorkflows(t *testing.T) {
 	t.Parallel()
 	actionlint, err := build.Actionlint().Build()
@@ -39,7 +39,7 @@ func TestWorkflows(t *testing.T) {
 	for path := range readWorkflows(t) {
 		args = append(args, path)
 	}
-	runTool(t, exec.CommandContext(t.Context(), actionlint, args...))
+	runTool(t, actionlint, args...)
 }
 
 // TestActionsArePinned: a tag may be another commit tomorrow. The comment has the version of the commit.
@@ -104,7 +104,7 @@ func TestWorkflowsHaveTheGoOfTheImage(t *testing.T) {
 				output := filepath.Join(t.TempDir(), "output")
 				cmd := exec.CommandContext(t.Context(), "bash", "-c", step.Run)
 				cmd.Dir, cmd.Env = build.Root(), append(os.Environ(), "GITHUB_OUTPUT="+output)
-				runTool(t, cmd)
+				runOf(t, cmd)
 				read, err := os.ReadFile(output)
 				require.NoError(t, err)
 				version, ok := strings.CutPrefix(strings.TrimSpace(string(read)), "version=")
@@ -117,7 +117,8 @@ func TestWorkflowsHaveTheGoOfTheImage(t *testing.T) {
 	}
 }
 
-// TestIssueForms reads the forms of issues: GitHub shows none that has no name, description or body, and no field without a label.
+// TestIssueForms reads the forms of issues: GitHub shows none that has no name, description or body, and no field
+// without a label.
 func TestIssueForms(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob(filepath.Join(build.Root(), ".github/ISSUE_TEMPLATE/*.yml"))
