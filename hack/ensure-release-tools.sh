@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes sure that the tools are there with which the tests of test/release open a release as its users do: dpkg-deb, rpm, rpm2cpio, cpio,
-# ruby and systemd-analyze. What is missing it installs from Debian's or Ubuntu's packages, as root or by a sudo that asks nothing; that
-# starts no service. Anywhere else it says what to install and fails.
+# Makes sure that the tools are there with which the tests of test/release open a release as its users do: dpkg-deb,
+# rpm, rpm2cpio, cpio, ruby and systemd-analyze. What is missing it installs from Debian's or Ubuntu's packages, as root
+# or by a sudo that asks nothing; that starts no service. Anywhere else it says what to install and fails.
 set -euo pipefail
 
 say() { echo "ensure-release-tools: $*" >&2; }
@@ -27,7 +27,8 @@ as_root() {
 }
 
 apt() {
-  as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 apt-get -o DPkg::Lock::Timeout=300 "$@" </dev/null >>"$log" 2>&1
+  as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
+    apt-get -o DPkg::Lock::Timeout=300 "$@" </dev/null >>"$log" 2>&1
 }
 
 find_missing
@@ -39,7 +40,10 @@ trap 'rm -f "$log"' EXIT
 say "installing ${missing[*]}"
 if ! apt install -y --no-install-recommends "${missing[@]}"; then
   apt update || true # one broken source does not matter
-  apt install -y --no-install-recommends "${missing[@]}" || { tail -n 5 "$log" >&2; explain "apt-get cannot install them"; }
+  apt install -y --no-install-recommends "${missing[@]}" || {
+    tail -n 5 "$log" >&2
+    explain "apt-get cannot install them"
+  }
 fi
 find_missing
 [[ ${#missing[@]} -eq 0 ]] || explain "they do not have the tools"
