@@ -27,6 +27,7 @@ MUTANTS      ?=
 SCENARIO     ?= dual-retry-loop
 KUBEVIRT     ?= v1.8.4
 LAB_ARGS     ?=
+RELEASE_ARGS ?=
 
 # What `evictrail version` prints. Everything comes from git, so that one commit builds one binary; a source archive, or a
 # checkout that git refuses to read, says unknown.
@@ -69,6 +70,7 @@ check: postgres ## Run all that CI runs: every test, also with a browser, Promet
 	hack/ensure-pgbouncer.sh
 	hack/ensure-chromium.sh
 	hack/ensure-axe.sh
+	hack/ensure-release-tools.sh
 	cd test && $(GO) test -timeout $(TEST_TIMEOUT) ./...
 	$(MAKE) lint
 	$(MAKE) verify
@@ -162,6 +164,17 @@ site: ## Build the documentation site into bin/site
 	rm -rf $(BIN)/site
 	cd test && $(GO) run ./site -out $(BIN)/site
 
+.PHONY: release
+release: ## Make what is released of this commit into bin/release, twice, and compare; nothing is published (RELEASE_ARGS=-tagged)
+	rm -rf $(BIN)/release
+	cd test && $(GO) run ./release -out $(BIN)/release $(RELEASE_ARGS)
+
+.PHONY: release-dry-run
+release-dry-run: postgres ## The same with nothing from Go's cache the second time, and open each file as its users do: half an hour
+	hack/ensure-release-tools.sh
+	$(MAKE) release RELEASE_ARGS='-fresh $(RELEASE_ARGS)'
+	cd test && $(GO) test ./release -v -count=1 -timeout $(TEST_TIMEOUT) -release.dir $(BIN)/release
+
 .PHONY: kustomize
 kustomize: ## Render deploy/kustomize from deploy/chart, and the goldens of its tests
 	cd test && $(GO) test ./install -run '^Test(Goldens|Kustomize)$$' -update
@@ -172,5 +185,5 @@ verify: ## Check that modules, formatting and generated files are up to date
 	$(GO) mod tidy -diff
 	$(GO) vet ./...
 	cd test && $(GO) mod verify && $(GO) mod tidy -diff && $(GO) vet ./...
-	for tools in promtool kube helm peers; do (cd test/$$tools && $(GO) mod tidy -diff) || exit; done
+	for tools in promtool kube helm peers packaging; do (cd test/$$tools && $(GO) mod tidy -diff) || exit; done
 	@GO=$(GO) MAKE=$(MAKE_COMMAND) hack/verify-files.sh

@@ -11,7 +11,8 @@
 // own code in test/manifests.
 //
 // Beside it lie what an installation takes: chart, a Helm chart, which is the source of kustomize, and Dockerfile. A chart
-// holds only what is in its folder: chart/files are copies of what is generated elsewhere.
+// holds only what is in its folder: chart/files are copies of what is generated elsewhere. packages has what test/release
+// makes packages of Debian and Red Hat from, with the systemd unit, and the templates for krew and Homebrew.
 package deploy
 
 // After alerts and dashboards, whose files are copied: go generate goes by name.

@@ -20,7 +20,7 @@ func newGenerate() *cobra.Command {
 		Use: "generate", Short: "Write the files that evictrail needs around it", GroupID: "keep", Args: refuseUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, sub := range []*cobra.Command{newGenerateManifests(), newGenerateAlerts(), newGenerateDashboards(), newGenerateReference()} {
+	for _, sub := range []*cobra.Command{newGenerateManifests(), newGenerateAlerts(), newGenerateDashboards(), newGenerateReference(), newGenerateMan()} {
 		sub.Flags().SetNormalizeFunc(oldNames)
 		cmd.AddCommand(sub)
 	}

@@ -53,15 +53,7 @@ func writeCommand(out *strings.Builder, cmd *cobra.Command) {
 	if !cmd.HasSubCommands() {
 		out.WriteString(renderCode(cmd.UseLine()))
 	}
-	if cmd.Long != "" {
-		for paragraph := range strings.SplitSeq(strings.Trim(cmd.Long, "\n"), "\n\n") {
-			if strings.HasPrefix(paragraph, "  ") || strings.HasPrefix(paragraph, "\t") { // columns that line up, or a command
-				out.WriteString(renderCode(paragraph))
-			} else {
-				_, _ = fmt.Fprintf(out, "\n%s\n", escapeMarkdown(paragraph))
-			}
-		}
-	}
+	out.WriteString(renderText(cmd.Long))
 	if cmd.Example != "" {
 		out.WriteString("\nExamples:\n" + renderCode(cmd.Example))
 	}
@@ -69,6 +61,22 @@ func writeCommand(out *strings.Builder, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		writeCommand(out, sub)
 	}
+}
+
+// renderText returns what help says of a command as Markdown, with a line before each paragraph. What lines up stays as it is.
+func renderText(text string) string {
+	if text == "" {
+		return ""
+	}
+	var out strings.Builder
+	for paragraph := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
+		if strings.HasPrefix(paragraph, "  ") || strings.HasPrefix(paragraph, "\t") { // columns that line up, or a command
+			out.WriteString(renderCode(paragraph))
+		} else {
+			_, _ = fmt.Fprintf(&out, "\n%s\n", escapeMarkdown(paragraph))
+		}
+	}
+	return out.String()
 }
 
 // writeFlags writes a table of flags, without --help. A default that is nothing is left out, as help does.

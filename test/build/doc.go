@@ -1,6 +1,7 @@
 // Package build builds the programs that tests and the lab run, out of their own sources. Each comes from a module that pins its
 // version: test/kube has Kubernetes, etcd and the descheduler, test/helm has helm, test/promtool has Prometheus, test/peers has
-// kube-state-metrics, test/lab/kubevirt has one module for every version of KubeVirt, test/lab/virtctl has virtctl.
+// kube-state-metrics, test/packaging has nfpm, krew and actionlint, test/lab/kubevirt has one module for every version of
+// KubeVirt, test/lab/virtctl has virtctl.
 //
 //	paths, err := build.Build(ctx, os.Stderr, build.Etcd(), build.APIServer())
 //	etcd, err := paths.Path("etcd")

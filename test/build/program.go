@@ -62,6 +62,29 @@ func Helm() Program {
 	return Program{Name: "helm", Module: "test/helm", Source: "helm.sh/helm/v4/cmd/helm"}
 }
 
+// packagingModule is the module of what packs a release and looks at it.
+const packagingModule = "test/packaging"
+
+// Nfpm returns nfpm, which makes packages of Debian and Red Hat.
+func Nfpm() Program {
+	return Program{Name: "nfpm", Module: packagingModule, Source: "github.com/goreleaser/nfpm/v2/cmd/nfpm"}
+}
+
+// Krew returns krew, which installs plugins of kubectl.
+func Krew() Program {
+	return Program{Name: "krew", Module: packagingModule, Source: "sigs.k8s.io/krew/cmd/krew"}
+}
+
+// KrewValidator returns what checks the manifests of krew's index.
+func KrewValidator() Program {
+	return Program{Name: "validate-krew-manifest", Module: packagingModule, Source: "sigs.k8s.io/krew/cmd/validate-krew-manifest"}
+}
+
+// Actionlint returns actionlint, which checks the workflows of GitHub.
+func Actionlint() Program {
+	return Program{Name: "actionlint", Module: packagingModule, Source: "github.com/rhysd/actionlint/cmd/actionlint"}
+}
+
 // KubeStateMetrics returns kube-state-metrics.
 func KubeStateMetrics() Program {
 	return Program{Name: "kube-state-metrics", Module: "test/peers", Source: "k8s.io/kube-state-metrics/v2"}
