@@ -12,7 +12,7 @@ import (
 // noted is what is known of both servers. The zero value knows nothing.
 type noted struct {
 	history history
-	// reachable says whether the primary answered, and where it is.
+	// reachable reports whether the primary answered and takes writes.
 	reachable bool
 	standby   replayed
 	asOf      time.Time // up to when the standby has what was written; zero: not known

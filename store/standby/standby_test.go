@@ -229,7 +229,7 @@ func TestAStandbyThatHangs(t *testing.T) {
 			return err
 		}
 		if all[0].Standby.Used {
-			freeze(t, p.Standby.PID(), p.Query(p.StandbyURL(), "SELECT string_agg(pid::text, ' ') FROM pg_stat_activity"))
+			stopProcesses(t, p.Standby.PID(), p.Query(p.StandbyURL(), "SELECT string_agg(pid::text, ' ') FROM pg_stat_activity"))
 		}
 		_, err = r.Clusters(ctx)
 		return err
