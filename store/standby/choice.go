@@ -28,7 +28,7 @@ const unknownPosition = math.MaxInt64
 func (n *noted) note(at time.Time, primary *written, inserted int64, standby replayed) {
 	n.reachable, n.standby = primary != nil, standby
 	if primary != nil {
-		n.history = n.history.add(*primary)
+		n.history.add(*primary)
 		if n.awaited == unknownPosition {
 			n.awaited = inserted
 		}
@@ -39,7 +39,7 @@ func (n *noted) note(at time.Time, primary *written, inserted int64, standby rep
 	if n.awaited <= standby.lsn {
 		n.awaited = 0
 	}
-	n.asOf, n.history = n.history.coveredBy(standby.lsn)
+	n.asOf = n.history.coveredBy(standby.lsn)
 	if committed := standby.committed; (n.asOf.IsZero() || !n.reachable) && committed.After(n.asOf) && !committed.After(at) {
 		n.asOf = committed
 	}
