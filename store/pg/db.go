@@ -41,16 +41,16 @@ type DB struct {
 // from the command line. That file, and those that the URL names, are read again for each connection. The tracer, which
 // may be nil, sees each statement.
 func Connect(ctx context.Context, url, passwordFile string, tracer pgx.QueryTracer) (*DB, error) {
-	return connectPool(ctx, &link{url: url, passwordFile: passwordFile}, tracer)
+	return openPool(ctx, &link{url: url, passwordFile: passwordFile}, tracer)
 }
 
 // ConnectAccepted is Connect to those servers alone that accept returns no error for: a URL may lead to several, by its hosts
 // or what its name stands for. It is called for each new connection.
 func ConnectAccepted(ctx context.Context, url, passwordFile string, accept func(context.Context, *pgconn.PgConn) error) (*DB, error) {
-	return connectPool(ctx, &link{url: url, passwordFile: passwordFile, accept: accept}, nil)
+	return openPool(ctx, &link{url: url, passwordFile: passwordFile, accept: accept}, nil)
 }
 
-func connectPool(ctx context.Context, l *link, tracer pgx.QueryTracer) (*DB, error) {
+func openPool(ctx context.Context, l *link, tracer pgx.QueryTracer) (*DB, error) {
 	config, err := l.newPoolConfig()
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 // noted is what is known of both servers. The zero value knows nothing.
 type noted struct {
 	history history
-	// reachable reports whether the primary answered, and where it is.
+	// reachable reports whether the primary answered and takes writes.
 	reachable bool
 	standby   replayed
 	asOf      time.Time // up to when the standby has what was written; zero: not known
@@ -28,7 +28,7 @@ const unknownPosition = math.MaxInt64
 func (n *noted) note(at time.Time, primary *written, inserted int64, standby replayed) {
 	n.reachable, n.standby = primary != nil, standby
 	if primary != nil {
-		n.history = n.history.add(*primary)
+		n.history.add(*primary)
 		if n.awaited == unknownPosition {
 			n.awaited = inserted
 		}
@@ -39,7 +39,7 @@ func (n *noted) note(at time.Time, primary *written, inserted int64, standby rep
 	if n.awaited <= standby.lsn {
 		n.awaited = 0
 	}
-	n.asOf, n.history = n.history.coveredBy(standby.lsn)
+	n.asOf = n.history.coveredBy(standby.lsn)
 	if committed := standby.committed; (n.asOf.IsZero() || !n.reachable) && committed.After(n.asOf) && !committed.After(at) {
 		n.asOf = committed
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// freezeServer stops a server and its processes until the test ends.
-func freezeServer(t *testing.T, server int, processes string) {
+// stopProcesses stops a server and its processes until the test ends.
+func stopProcesses(t *testing.T, server int, processes string) {
 	t.Helper()
 	all := []int{server}
 	for _, text := range strings.Fields(processes) {

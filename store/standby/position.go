@@ -79,36 +79,49 @@ type replayed struct {
 }
 
 // history is where the primary was in its log, oldest first, from the last moment on of which the standby has everything.
-type history []written
+type history struct {
+	all  []written
+	step time.Duration // least time between two moments, but for the last
+}
 
-// historyMost bounds a history: while a standby does not replay, every second moment is as good.
+// historyMost bounds a history: while a standby replays nothing for long, moments are further and further apart.
 const historyMost = 1000
 
 // add adds a moment. A primary that is before where it was is another one: what the former wrote later is lost.
-func (h history) add(w written) history {
-	last := len(h) - 1
+func (h *history) add(w written) {
+	last := len(h.all) - 1
 	switch {
-	case last >= 0 && w.lsn < h[last].lsn:
-		return history{w}
-	case last >= 0 && w.lsn == h[last].lsn: // nothing was written in between
-		h[last] = w
-		return h
-	case len(h) < historyMost:
-		return append(h, w)
+	case last >= 0 && w.lsn < h.all[last].lsn:
+		h.all, h.step = []written{w}, 0
+	case last >= 0 && w.lsn == h.all[last].lsn, last > 0 && w.at.Sub(h.all[last-1].at) < h.step:
+		h.all[last] = w
+	default:
+		h.all = append(h.all, w)
 	}
-	thinned := make(history, 0, historyMost)
-	for i := 0; i < len(h); i += 2 {
-		thinned = append(thinned, h[i])
+	if len(h.all) > historyMost {
+		h.thinOut()
 	}
-	return append(thinned, w)
 }
 
-// coveredBy returns the last moment of which a position has everything, and the history from then on; zero where there is none.
-func (h history) coveredBy(lsn int64) (time.Time, history) {
-	for i := len(h) - 1; i >= 0; i-- {
-		if h[i].lsn <= lsn {
-			return h[i].at, h[i:]
+// thinOut leaves out every second moment.
+func (h *history) thinOut() {
+	thinned := make([]written, 0, historyMost)
+	for i := 0; i < len(h.all); i += 2 {
+		thinned = append(thinned, h.all[i])
+	}
+	h.all, h.step = thinned, max(2*h.step, 2*checkEvery)
+}
+
+// coveredBy returns the last moment of which a position has everything, and forgets those before; zero where there is none.
+func (h *history) coveredBy(lsn int64) time.Time {
+	for i := len(h.all) - 1; i >= 0; i-- {
+		if h.all[i].lsn <= lsn {
+			h.all = h.all[i:]
+			if len(h.all) == 1 {
+				h.step = 0
+			}
+			return h.all[0].at
 		}
 	}
-	return time.Time{}, h
+	return time.Time{}
 }

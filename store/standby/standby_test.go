@@ -133,6 +133,7 @@ func TestTheStandbyAnswers(t *testing.T) {
 
 // TestAnIdlePrimaryMakesNoLag looks at a standby to which nothing is sent for a while.
 func TestAnIdlePrimaryMakesNoLag(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	p := newPair(t, time.Second, nil)
 	p.alive(t, "c1")
@@ -145,6 +146,7 @@ func TestAnIdlePrimaryMakesNoLag(t *testing.T) {
 
 // TestAStandbyThatLagsDoesNotAnswer pauses the replay.
 func TestAStandbyThatLagsDoesNotAnswer(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	p := newPair(t, 3*time.Second, nil)
 	p.alive(t, "c1")
@@ -217,6 +219,7 @@ func TestAStandbyThatEnds(t *testing.T) {
 
 // TestAStandbyThatHangs stops the processes of the standby, as a network that is cut would.
 func TestAStandbyThatHangs(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	p := newPair(t, 30*time.Second, nil)
 	p.alive(t, "c1")
@@ -229,7 +232,7 @@ func TestAStandbyThatHangs(t *testing.T) {
 			return err
 		}
 		if all[0].Standby.Used {
-			freezeServer(t, p.Standby.PID(), p.Query(p.StandbyURL(), "SELECT string_agg(pid::text, ' ') FROM pg_stat_activity"))
+			stopProcesses(t, p.Standby.PID(), p.Query(p.StandbyURL(), "SELECT string_agg(pid::text, ' ') FROM pg_stat_activity"))
 		}
 		_, err = r.Clusters(ctx)
 		return err
@@ -241,6 +244,7 @@ func TestAStandbyThatHangs(t *testing.T) {
 
 // TestAQueryThatReplayCancels drops a table on the primary that an answer reads on the standby.
 func TestAQueryThatReplayCancels(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	p := newPair(t, 30*time.Second, map[string]string{"max_standby_streaming_delay": "200ms"})
 	p.alive(t, "c1")
@@ -282,6 +286,7 @@ func TestAQueryThatReplayCancels(t *testing.T) {
 
 // TestWhatIsNoFailureOfTheStandby is not asked twice.
 func TestWhatIsNoFailureOfTheStandby(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	p := newPair(t, 30*time.Second, nil)
 	p.run(t)
@@ -354,6 +359,7 @@ func TestAWriterReadsItsOwnWrite(t *testing.T) {
 
 // TestAPromotedStandbyDoesNotAnswer promotes the standby while the primary goes on: what each has then differs.
 func TestAPromotedStandbyDoesNotAnswer(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	p := newPair(t, 30*time.Second, nil)
 	p.alive(t, "c1")
@@ -368,6 +374,7 @@ func TestAPromotedStandbyDoesNotAnswer(t *testing.T) {
 
 // TestWithoutThePrimary goes on with the standby when that is too far behind, and says so.
 func TestWithoutThePrimary(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	p := newPair(t, 2*time.Second, nil)
 	p.alive(t, "c1")
