@@ -285,7 +285,7 @@ func TestAQueryThatReplayCancels(t *testing.T) {
 }
 
 // TestWhatIsNoFailureOfTheStandby is not asked twice.
-func TestWhatIsNoFailureOfTheStandby(t *testing.T) {
+func TestWhatIsNoFailureOfTheStandby(t *testing.T) { //nolint:tparallel // its parts share the pair
 	storetest.SkipInShort(t)
 	t.Parallel()
 	p := newPair(t, 30*time.Second, nil)
@@ -300,7 +300,7 @@ func TestWhatIsNoFailureOfTheStandby(t *testing.T) {
 		"takes too long":  func(ctx context.Context) error { return timeOut(ctx, slow) },
 		"the caller left": nil,
 	} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // they share the pair
+		t.Run(name, func(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
 			times := 0
