@@ -88,9 +88,10 @@ func (d *databaseFlags) checkURL(flag, url string) error {
 // checkReadFlags says what is wrong with the flags of what answers callers.
 func (d *databaseFlags) checkReadFlags() error {
 	switch {
+	case d.readURL == "":
 	case d.readMaxLag < time.Second:
 		return usageErrorf("database-read-max-lag %s: at least 1s, as the standby is looked at every second", d.readMaxLag)
-	case d.readURL != "" && d.url == "":
+	case d.url == "":
 		return usageErrorf("database-read-url needs --database-url: a standby has a primary, which answers where the standby cannot")
 	}
 	return nil

@@ -99,7 +99,7 @@ func TestReadFlags(t *testing.T) {
 	t.Parallel()
 	for text, args := range map[string][]string{
 		"database-read-url needs --database-url":                 {"run", "--database-read-url", "postgres:///x"},
-		"database-read-max-lag 500ms: at least 1s":               {"loops", "--database-url", "postgres:///x", "--database-read-max-lag", "500ms"},
+		"database-read-max-lag 500ms: at least 1s":               {"loops", "--database-url", "postgres:///x", "--database-read-url", "postgres:///x", "--database-read-max-lag", "500ms"},
 		"database-read-url holds a password":                     {"loops", "--database-url", "postgres:///x", "--database-read-url", "postgres://u:p@localhost/x"},
 		"database-read-url: the way to the database is not":      {"loops", "--database-url", "postgres:///x", "--database-read-url", "postgres://db.example/x"},
 		"server and database-url both say whom to ask: give one": {"loops", "--server", "http://127.0.0.1:1", "--database-read-url", "postgres:///x"},

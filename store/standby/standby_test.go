@@ -285,7 +285,7 @@ func TestAQueryThatReplayCancels(t *testing.T) {
 }
 
 // TestWhatIsNoFailureOfTheStandby is not asked twice.
-func TestWhatIsNoFailureOfTheStandby(t *testing.T) { //nolint:tparallel // its parts share the pair
+func TestWhatIsNoFailureOfTheStandby(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
 	p := newPair(t, 30*time.Second, nil)
@@ -300,20 +300,18 @@ func TestWhatIsNoFailureOfTheStandby(t *testing.T) { //nolint:tparallel // its p
 		"takes too long":  func(ctx context.Context) error { return timeOut(ctx, slow) },
 		"the caller left": nil,
 	} {
-		t.Run(name, func(t *testing.T) {
-			ctx, leave := context.WithCancel(t.Context())
-			defer leave()
-			times := 0
-			require.Error(t, p.servers.Answer(ctx, trail.Everything(), func(ctx context.Context, _ *read.Reader) error {
-				times++
-				if fails == nil {
-					leave()
-					return ctx.Err()
-				}
-				return fails(ctx)
-			}))
-			require.Equal(t, 1, times)
-		})
+		ctx, leave := context.WithCancel(t.Context())
+		times := 0
+		require.Error(t, p.servers.Answer(ctx, trail.Everything(), func(ctx context.Context, _ *read.Reader) error {
+			times++
+			if fails == nil {
+				leave()
+				return ctx.Err()
+			}
+			return fails(ctx)
+		}), name)
+		leave()
+		require.Equal(t, 1, times, name)
 	}
 	require.Zero(t, p.countRepeated())
 }

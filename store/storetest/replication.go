@@ -79,7 +79,7 @@ func (r *Replication) copyPrimary() {
 	require.NoError(r.tb, err)
 	as := owner.Sys().(*syscall.Stat_t)
 	require.NoError(r.tb, filepath.WalkDir(target, func(path string, _ fs.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, int(as.Uid), int(as.Gid))) //nolint:gosec // a folder of the test's own
+		return errors.Join(err, os.Lchown(path, int(as.Uid), int(as.Gid))) //nolint:gosec // in a directory of ours alone
 	}))
 }
 
