@@ -152,7 +152,7 @@ func TestStateBlind(t *testing.T) {
 func TestStateUnnamed(t *testing.T) {
 	t.Parallel()
 	started := nowUTC().Add(-time.Minute)
-	r := &recorder{f: &runFlags{}, watching: &watcher{}, started: started, leading: newLeadership(started)}
+	r := &recorder{f: &runFlags{}, db: &database{}, watching: &watcher{}, started: started, leading: newLeadership(started)}
 	st := r.evaluateStatus(t.Context())
 	require.Equal(t, trail.RecorderNotRecording, st.State)
 	require.NotContains(t, strings.Join(st.Why, " "), "database")

@@ -109,7 +109,7 @@ func (s *Servers) Answer(ctx context.Context, of trail.Scope, answer func(contex
 
 // Signs returns how the standby is; nil where there is none.
 func (s *Servers) Signs() *trail.StandbySigns {
-	if s.standby == nil {
+	if s == nil || s.standby == nil {
 		return nil
 	}
 	s.mu.Lock()
