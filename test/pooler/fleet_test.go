@@ -70,7 +70,7 @@ func writeFleet(t *testing.T, fleet []*fleetCluster, database string, noise floa
 	took := make([][]time.Duration, len(fleet))
 	began := time.Now()
 	g, ctx := errgroup.WithContext(t.Context())
-	connections, before := countConnections(t, ctx, database), countTransactions(t, database)
+	connections, before := countConnections(ctx, t, database), countTransactions(t, database)
 	for i, c := range fleet {
 		rate := *fleetRate
 		if i == noisy {
@@ -106,7 +106,7 @@ func computePercentile(of []time.Duration, percent int) time.Duration {
 }
 
 // countConnections counts the connections of a server from now on, until what it returns is called, which returns how many there were at most.
-func countConnections(t *testing.T, ctx context.Context, database string) func() int {
+func countConnections(ctx context.Context, t *testing.T, database string) func() int {
 	t.Helper()
 	conn, err := pgx.Connect(ctx, database)
 	require.NoError(t, err)

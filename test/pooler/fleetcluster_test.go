@@ -139,7 +139,7 @@ func (c *fleetCluster) observeNextStep() []trail.Fact {
 
 func (c *fleetCluster) observeVM(vm int, marked bool) []trail.Fact {
 	o := tracker.VMIObservation{Meta: c.nextMeta(fmt.Sprint("vmi-", vm), fmt.Sprint("vm-", vm), c.created), Phase: "Running", Strategy: "LiveMigrate", Node: c.nameNode(vm)}
-	o.Seen.At = time.Now()
+	o.At = time.Now()
 	if marked {
 		o.Mark = o.Node
 	}
@@ -149,8 +149,8 @@ func (c *fleetCluster) observeVM(vm int, marked bool) []trail.Fact {
 func (c *fleetCluster) observeMigration(vm, move int, phase string) []trail.Fact {
 	o := tracker.MigrationObservation{Meta: c.nextMeta(fmt.Sprint("vmim-", move), fmt.Sprint("kubevirt-evacuation-", move), c.moveAt), VMI: fmt.Sprint("vm-", vm), Phase: phase,
 		Evacuation: true, EvacuationNode: c.nameNode(vm)}
-	o.Seen.At = time.Now()
-	o.PhaseTimes = []trail.PhaseTime{{Phase: phase, At: o.Seen.At.Truncate(time.Second)}}
+	o.At = time.Now()
+	o.PhaseTimes = []trail.PhaseTime{{Phase: phase, At: o.At.Truncate(time.Second)}}
 	return c.tracker.Observe(o)
 }
 
