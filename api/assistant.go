@@ -85,7 +85,9 @@ func (r turnReader) WhyNot(ctx context.Context, q trail.Question) (trail.NotAnsw
 
 // WhatIf implements Reader.
 func (r turnReader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {
-	return askInTurn(ctx, r, r.reads.crowd.awaitLongTurn, whatif.Within, func(ctx context.Context, reader Reader) (whatif.Answer, error) { return reader.WhatIf(ctx, q) })
+	return askInTurn(ctx, r, r.reads.crowd.awaitLongTurn, whatif.Within, func(ctx context.Context, reader Reader) (whatif.Answer, error) {
+		return reader.WhatIf(ctx, q)
+	})
 }
 
 // Recorders implements Reader.

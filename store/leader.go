@@ -186,10 +186,10 @@ const (
 func (c *ClusterStore) KeepUp(ctx context.Context) (news trail.News, rest time.Duration, err error) {
 	d := c.deriver.Load()
 	count, news, more, err := c.deriveInTerm(ctx)
-	if d == nil {
+	if d == nil || err != nil { // what failed is not tried at once again because facts come
 		return news, tickEvery, err
 	}
-	return news, d.restAfter(count, more), err
+	return news, d.restAfter(count, more), nil
 }
 
 // Rest waits after a KeepUp. A rest of over 0.1 s ends once facts are recorded here. Errors: that of ctx.

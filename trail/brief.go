@@ -224,7 +224,8 @@ func countAttempts(tried []Migration, e *Evacuation) string {
 	return text
 }
 
-// summarizeVerdict returns whether a migration was needed and what came of it, with the reason; empty where load is not why it was made.
+// summarizeVerdict returns whether a migration was needed and what came of it, with the reason; empty where load is not why it was made. Last
+// reports whether it is the last attempt of those that the answer is about.
 func (m *Migration) summarizeVerdict(last bool) string {
 	what := "The move"
 	switch {

@@ -257,6 +257,14 @@ func (i incidents) render(first int, on terminal) string {
 	return text
 }
 
+// listNotices returns what is to be read before the problems: that all of them are older than now, then the notices.
+func (i incidents) listNotices() []string {
+	if i.behind == "" {
+		return i.notices
+	}
+	return append([]string{i.behind}, i.notices...)
+}
+
 // countOf returns a number with its noun.
 func countOf(n int, noun string) string {
 	if n == 1 {

@@ -39,7 +39,7 @@ they have the same names, say the same words, and write nothing. They ask a runn
 commands do, and see what the token or the database role may see.
 
 An evictrail that serves answers assistants itself, at ` + api.AssistantPath + `: who asks over HTTP needs no program.`,
-		Example: `  claude mcp add evictrail -- evictrail mcp --server https://evictrail.example --server-token-file /home/me/token
+		Example: `  claude mcp add evictrail -- evictrail mcp --server https://evictrail.example --server-token-file /path/to/token
   claude mcp add --transport http evictrail http://127.0.0.1:8080` + api.AssistantPath + `   # a running evictrail itself
   EVICTRAIL_SERVER=http://127.0.0.1:8080 evictrail mcp                      # what a configuration starts
   evictrail mcp --database-url "$EVICTRAIL_DATABASE_URL" --public-url https://evictrail.example`,

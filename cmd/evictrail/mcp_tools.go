@@ -220,7 +220,7 @@ func (a assistant) answerTop(ctx context.Context, arguments json.RawMessage) (to
 	out, shown, err := fitAnswer(len(found.all), func(first int) (toolAnswer, error) {
 		return newToolAnswer(found.render(first, terminal{}), describeIncidents(found.all[:first]))
 	})
-	out.notes = append(out.notes, found.notices...)
+	out.notes = append(out.notes, found.listNotices()...)
 	out.addCutNote(
 		shown,
 		len(found.all),

@@ -250,7 +250,7 @@ func TestFrontPageOfThePast(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, fetchPage(t, server, "/?at=2026-11-21T00:35:00Z").status, "of all clusters there is no past")
 
 	vm := fetchPage(t, server, "/vms/demo/vm-d?cluster=b-dual-retry-loop-v1.8&at=2026-11-21T00:35:00Z")
-	require.Regexp(t, `Then and now .*Status On worker-1 .* On worker-2 .* Verdict Needed Not needed; made worker-2 worse`, vm.text)
+	require.Regexp(t, `Then and now .*Status On worker-1 .* On worker-2 .* Verdict The last attempt was needed: worker-1 was at .* The move was not needed, and made worker-2 worse: worker-1 was at 40 %`, vm.text)
 	vm = fetchPage(t, server, "/vms/demo/vm-d?cluster=b-dual-retry-loop-v1.8&at=2026-11-21T00:35:00Z&with=2026-11-21T00:33:30Z")
 	require.Regexp(t, `Then and later About 2026-11-21 00:33:30 UTC 2026-11-21 00:35:00 UTC`, vm.text, "the earlier moment comes first")
 	node := fetchPage(t, server, "/nodes/worker-2?cluster=b-dual-retry-loop-v1.8&at=2026-11-21T00:33:00Z")

@@ -126,10 +126,7 @@ func (f *topFlags) askWhy(ctx context.Context, s *source, about incident) (strin
 
 // printOnce writes one table.
 func (f *topFlags) printOnce(found incidents, on terminal, out, notes io.Writer) error {
-	if found.behind != "" {
-		printTextf(notes, "evictrail: %s\n", found.behind)
-	}
-	for _, notice := range found.notices {
+	for _, notice := range found.listNotices() {
 		printTextf(notes, "evictrail: %s\n", cleanText(notice))
 	}
 	if len(found.all) == 0 && len(found.notices) > 0 {

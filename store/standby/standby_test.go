@@ -53,6 +53,16 @@ func newPair(t *testing.T, maxLag time.Duration, settings map[string]string) *pa
 	return p
 }
 
+// newAnsweringPair returns two servers of which the standby answers, with a cluster c1 that was seen.
+func newAnsweringPair(t *testing.T, maxLag time.Duration) *pair {
+	t.Helper()
+	p := newPair(t, maxLag, nil)
+	p.alive(t, "c1")
+	p.run(t)
+	p.awaitSigns(t, "the standby answers", isUsed)
+	return p
+}
+
 // run looks at both servers until the test ends.
 func (p *pair) run(t *testing.T) {
 	t.Helper()
@@ -112,10 +122,7 @@ func isUsed(s trail.StandbySigns) bool { return s.Used && s.Cause == "" }
 // TestTheStandbyAnswers has a question answered by the standby, which the primary does not see, and then without the primary.
 func TestTheStandbyAnswers(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, 30*time.Second, nil)
-	p.alive(t, "c1")
-	p.run(t)
-	p.awaitSigns(t, "the standby answers", isUsed)
+	p := newAnsweringPair(t, 30*time.Second)
 	names, by := p.clusters(t)
 	require.Equal(t, []string{"c1"}, names)
 	require.True(t, by.Used)
@@ -135,10 +142,7 @@ func TestTheStandbyAnswers(t *testing.T) {
 func TestAnIdlePrimaryMakesNoLag(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
-	p := newPair(t, time.Second, nil)
-	p.alive(t, "c1")
-	p.run(t)
-	p.awaitSigns(t, "the standby answers", isUsed)
+	p := newAnsweringPair(t, time.Second)
 	time.Sleep(4 * time.Second) // the time of the last transaction stands still
 	require.Equal(t, []trail.StandbyCause{""}, p.causes())
 	require.Less(t, p.servers.Signs().LagSeconds, 1.0)
@@ -148,10 +152,7 @@ func TestAnIdlePrimaryMakesNoLag(t *testing.T) {
 func TestAStandbyThatLagsDoesNotAnswer(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
-	p := newPair(t, 3*time.Second, nil)
-	p.alive(t, "c1")
-	p.run(t)
-	p.awaitSigns(t, "the standby answers", isUsed)
+	p := newAnsweringPair(t, 3*time.Second)
 	p.Query(p.StandbyURL(), "SELECT pg_wal_replay_pause()::text")
 	paused := time.Now()
 	p.alive(t, "c2")
@@ -180,10 +181,7 @@ func TestAStandbyThatLagsDoesNotAnswer(t *testing.T) {
 // TestAStandbyThatEnds kills the standby in the middle of an answer, and starts it again.
 func TestAStandbyThatEnds(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, 30*time.Second, nil)
-	p.alive(t, "c1")
-	p.run(t)
-	p.awaitSigns(t, "the standby answers", isUsed)
+	p := newAnsweringPair(t, 30*time.Second)
 	var asked []bool
 	err := p.servers.Answer(t.Context(), trail.Everything(), func(ctx context.Context, r *read.Reader) error {
 		all, err := r.Recorders(ctx, "", time.Time{}, time.Time{})
@@ -221,10 +219,7 @@ func TestAStandbyThatEnds(t *testing.T) {
 func TestAStandbyThatHangs(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
-	p := newPair(t, 30*time.Second, nil)
-	p.alive(t, "c1")
-	p.run(t)
-	p.awaitSigns(t, "the standby answers", isUsed)
+	p := newAnsweringPair(t, 30*time.Second)
 	began := time.Now()
 	err := p.servers.Answer(t.Context(), trail.Everything(), func(ctx context.Context, r *read.Reader) error {
 		all, err := r.Recorders(ctx, "", time.Time{}, time.Time{})
@@ -359,10 +354,7 @@ func TestAWriterReadsItsOwnWrite(t *testing.T) {
 func TestAPromotedStandbyDoesNotAnswer(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
-	p := newPair(t, 30*time.Second, nil)
-	p.alive(t, "c1")
-	p.run(t)
-	p.awaitSigns(t, "the standby answers", isUsed)
+	p := newAnsweringPair(t, 30*time.Second)
 	p.Query(p.StandbyURL(), "SELECT pg_promote()::text")
 	promoted := p.awaitSigns(t, "the primary answers", func(s trail.StandbySigns) bool { return !s.Used })
 	require.Equal(t, trail.StandbyPrimary, promoted.Cause)
@@ -374,10 +366,7 @@ func TestAPromotedStandbyDoesNotAnswer(t *testing.T) {
 func TestWithoutThePrimary(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
-	p := newPair(t, 2*time.Second, nil)
-	p.alive(t, "c1")
-	p.run(t)
-	p.awaitSigns(t, "the standby answers", isUsed)
+	p := newAnsweringPair(t, 2*time.Second)
 	p.Kill(p.Primary)
 	old := p.awaitSigns(t, "it is behind", func(s trail.StandbySigns) bool { return s.Cause == trail.StandbyLags })
 	require.True(t, old.Used)
