@@ -220,6 +220,7 @@ func TestExportIsWhatTheViewsHave(t *testing.T) {
 // TestExportIsKilledAndGoesOn kills exports with SIGKILL at many moments, while facts are added in between: in the end
 // there are the rows of the views, each once.
 func TestExportIsKilledAndGoesOn(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	url := playedURL(t, "b-dual-retry-loop")
 	s, err := store.Open(t.Context(), url, "")
