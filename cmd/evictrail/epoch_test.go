@@ -172,10 +172,11 @@ func TestRestoredClusterAsAWatchBegins(t *testing.T) {
 	url := storetest.NewURL(t)
 	var once sync.Once
 	e.meets = func(resource string) {
-		if resource != "virtualmachineinstances" || !pollUntil(20*time.Second, func() bool { return strings.Count(queryPlacements(t, url), " on ") == 3 }) {
+		if resource != "virtualmachineinstances" {
 			return
 		}
 		once.Do(func() {
+			pollUntil(20*time.Second, func() bool { return strings.Count(queryPlacements(t, url), " on ") == 3 })
 			e.goBack()
 			e.putVMI("db-1", "u1", "n2", "")
 			e.mu.Lock()
