@@ -47,6 +47,7 @@ func TestFollowersLeaveDerivingToTheLeader(t *testing.T) {
 
 // TestWindowsStayWithinTheirBound derives with room for little and for all: rows are the same, and what is held is what fits.
 func TestWindowsStayWithinTheirBound(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	facts := storetest.Incident("c1", 20)
 	want := storetest.DumpOf(t, "c1", facts)
@@ -274,6 +275,7 @@ func TestALeaderThatHoldsItsLocksHoldsUpNobody(t *testing.T) {
 // TestALeaderThatStandsStillLosesItsLocks stops a leader before it commits, as a process is that the kernel does not run: the database ends its transaction
 // within seconds, though nobody waits for its locks and no new leader ends it.
 func TestALeaderThatStandsStillLosesItsLocks(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	url := storetest.NewURL(t)
 	var armed atomic.Bool

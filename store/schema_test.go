@@ -91,6 +91,7 @@ func openSchema38(t *testing.T) *store.Store {
 // TestUpgradeComesToTheSameSchema brings a database of schema 38, with rows and roles in it, up to date: then
 // everything in it is as in a fresh one, and the rows are those that were there.
 func TestUpgradeComesToTheSameSchema(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	fresh, old := storetest.New(t), openSchema38(t)
 	_, err := fresh.Append(t.Context(), "c1", storetest.Incident("c1", 3))

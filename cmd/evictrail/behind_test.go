@@ -17,6 +17,7 @@ import (
 // TestRecordingGoesOnWhileNothingIsDerived locks a derived table: all facts are recorded all the same, the metric says how far rows are behind, and once the table is
 // free everything is derived.
 func TestRecordingGoesOnWhileNothingIsDerived(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	url := storetest.NewURL(t)
 	kubeconfig, further := poisonedCluster(t, "e-user-migrations", func(string) []json.RawMessage { return nil })

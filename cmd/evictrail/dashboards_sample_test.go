@@ -72,6 +72,7 @@ WHERE vmi = 'back'`
 // TestDashboardsSayThatTheyReadASample compares what panels show of a sample of many migrations with what the same queries return of all of them, and of few with what they
 // are when they are counted plainly.
 func TestDashboardsSayThatTheyReadASample(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	conn, err := pgx.Connect(t.Context(), storetest.NewURL(t))
 	require.NoError(t, err)

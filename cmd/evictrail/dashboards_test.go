@@ -111,6 +111,7 @@ func TestDashboardQueriesRun(t *testing.T) {
 
 // TestDashboardsShowGaps plays a recording whose watches forget their history: gaps are rows and shaded regions.
 func TestDashboardsShowGaps(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	g := playForGrafana(t, "--expire-every=120")
 	for _, q := range sqlQueries(t) {

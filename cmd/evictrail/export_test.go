@@ -162,6 +162,7 @@ func exportAll(t *testing.T, url, dir string, args ...string) (stdout, stderr st
 // TestExportIsWhatTheViewsHave plays recordings, exports everything as Parquet and as JSON lines, and reads it back:
 // the rows of each view, and no others. A second run has nothing to do, and standard output gets the same rows.
 func TestExportIsWhatTheViewsHave(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	url := playedURL(t, "b-dual-retry-loop", "c-node-drain", "g-churn-cooldown")
 	columns := viewColumns(t, url)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -110,6 +111,7 @@ func serveAll(t *testing.T, url string) string {
 // TestMCPAnswersAsTheCommands asks an assistant's questions every way that there is, and compares the words with those
 // of the commands, to the byte.
 func TestMCPAnswersAsTheCommands(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	url := playedURL(t, "b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown", "k-blocked-slot")
 	server := serveAll(t, url)
@@ -299,6 +301,7 @@ func TestMCPErrors(t *testing.T) {
 
 // TestMCPBounds asks for more than an assistant should read: what is left out is said, and comes with the next page.
 func TestMCPBounds(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	c := shareCluster(t)
 	server := httptest.NewServer(c.handler)

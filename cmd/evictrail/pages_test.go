@@ -93,6 +93,7 @@ func serveSite(t *testing.T, names ...string) (databaseURL string, server *httpt
 // TestPagesLeadToEvidence follows every link from the front page on, through all recordings: each page is there, and each fact that
 // a link points at is on the page that it leads to.
 func TestPagesLeadToEvidence(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	names := storetest.Sample(listRecordings(t))
 	_, server := serveSite(t, names...)

@@ -155,6 +155,7 @@ func TestASpoolPoisonedByAnOlderVersion(t *testing.T) {
 // TestWhatIsRefusedIsSetAsideAndReplayed refuses facts by a CHECK of the database: the others are stored, doctor and metrics say so, and once the CHECK is gone
 // the facts are replayed.
 func TestWhatIsRefusedIsSetAsideAndReplayed(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	const name = "k-blocked-slot"
 	url, dir := storetest.NewURL(t), t.TempDir()

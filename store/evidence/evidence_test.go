@@ -236,6 +236,7 @@ func TestWhatWasChangedIsFound(t *testing.T) {
 // TestRetentionBreaksNoEvidence erases names, and drops the facts of March: neither is a difference, and what is left
 // is still compared.
 func TestRetentionBreaksNoEvidence(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	s, anchors := openSealed(t)
 	salted := "SELECT count(*) FROM evictrail.evidence WHERE names_salt IS NOT NULL"

@@ -71,6 +71,7 @@ func (w countingWriter) Write(p []byte) (int, error) {
 // TestRowsAreReadWithinABound asks for rows of 30 MB that may have 1 MiB: the database is not asked for more than that, the error says how many rows would
 // do, and that many are returned, with a word on whether there are more. As many rows as allowed are the bound where they are small.
 func TestRowsAreReadWithinABound(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	database := storetest.NewURL(t)
 	by, sent := countBytes(t, database)

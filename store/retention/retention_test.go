@@ -244,6 +244,7 @@ func TestMonthsAreDroppedOneAfterTheOther(t *testing.T) {
 // TestLateFactsAreKept stores facts of a time whose facts were dropped: they lie with those that were kept, are reported as late, change no row about that time, and count
 // for what is still so.
 func TestLateFactsAreKept(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	all, _ := acrossMarch(4, 0.6)
 	s := storetest.New(t)
