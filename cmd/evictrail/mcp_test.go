@@ -183,6 +183,7 @@ func TestMCPAnswersAsTheCommands(t *testing.T) {
 // TestMCPObjects compares the structured answers with what the commands print for programs, and follows the pages that
 // they name.
 func TestMCPObjects(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	url := playedURL(t, "b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown", "k-blocked-slot")
 	server := serveAll(t, url)
@@ -244,9 +245,9 @@ func TestMCPTools(t *testing.T) {
 // TestMCPErrors asks what cannot be answered: the assistant learns what to do.
 func TestMCPErrors(t *testing.T) {
 	t.Parallel()
-	url := playedURL(t, "b-dual-retry-loop-v1.8", "c-node-drain", "k-blocked-slot")
+	url := playedURL(t, "b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown", "k-blocked-slot")
 	sessions := []*mcp.ClientSession{connectByCommand(t, "--database-url", url), connectByHTTP(t, serveAll(t, url), "")}
-	const known = "known clusters: b-dual-retry-loop-v1.8, c-node-drain, k-blocked-slot"
+	const known = "known clusters: b-dual-retry-loop-v1.8, c-node-drain, g-churn-cooldown, k-blocked-slot"
 	for _, c := range []struct {
 		tool string
 		args arguments

@@ -30,7 +30,7 @@ func rowsOfAPI(t *testing.T, server *httptest.Server, address string) int {
 // and without.
 func TestListPagesShowWhatTheAPIHas(t *testing.T) {
 	t.Parallel()
-	_, server := serveSite(t, "b-dual-retry-loop-v1.8", "c-node-drain", "k-blocked-slot")
+	_, server := serveSite(t, "b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown", "k-blocked-slot")
 	for _, c := range []struct {
 		list  string
 		query url.Values
