@@ -262,7 +262,7 @@ func TestMCPErrors(t *testing.T) {
 		{"whatif", arguments{"cluster": "nope"}, `no cluster named "nope"; ` + known},
 		{"why", arguments{"vm": "demo/nope"}, "VM demo/nope: nothing found: `evictrail timeline` lists the VMs that are known; the tool search finds what there is by a part of its name"},
 		{"why-not", arguments{"node": "nope"}, "node nope: nothing found: `evictrail timeline` lists the nodes that are known; the tool search finds what there is by a part of its name"},
-		{"why", arguments{"node": "worker-1"}, "worker-1 is known in several clusters: choose one with the argument cluster: b-dual-retry-loop-v1.8, c-node-drain, k-blocked-slot"},
+		{"why", arguments{"node": "worker-1"}, "worker-1 is known in several clusters: choose one with the argument cluster: b-dual-retry-loop-v1.8, c-node-drain, g-churn-cooldown, k-blocked-slot"},
 		{"why", nil, "one question is about one VM or one node: give either vm, such as shop/db-1, or node"},
 		{"why", arguments{"vm": "demo/vm-d", "node": "worker-1"}, "one question is about one VM or one node: give either vm, such as shop/db-1, or node"},
 		{"why", arguments{"vm": "vm-d"}, `vm "vm-d": expected namespace/name, such as shop/db-1; the tool search finds the namespace`},
