@@ -264,7 +264,7 @@ func (s acknowledging) serveVisitors(site *web.Site) {
 func refuseVisitor(err error) error {
 	var p *Problem
 	if errors.As(err, &p) {
-		return p.toRefusal()
+		return p.ToRefusal()
 	}
 	return err
 }

@@ -86,7 +86,7 @@ func busyProblem(err error) *Problem {
 func pageTurn(t turn) web.Turn {
 	refusal := func(err error) error {
 		if p := busyProblem(err); p != nil {
-			return p.toRefusal()
+			return p.ToRefusal()
 		}
 		return err
 	}

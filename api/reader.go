@@ -28,4 +28,8 @@ type Reader interface {
 	Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.SettingsInForce, error)
 	Names(ctx context.Context, q trail.NameQuery) ([]string, error)
 	Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error)
+	// Fleet returns how it stands with each cluster: with worst the worst first, each with its worst in a sentence; else by name.
+	Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error)
+	// Find searches a cluster, or all of them, for a text. Total is how many there are, of which at most trail.MostFound are found.
+	Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error)
 }

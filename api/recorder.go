@@ -19,6 +19,9 @@ const (
 	unobservedHeader = "Evictrail-Not-Observed"
 )
 
+// MissingHeader names the evictrails whose part is missing in an answer about several; without it none is.
+const MissingHeader = "Evictrail-Missing-Sources"
+
 // recorderQuery asks for the state of recorders.
 type recorderQuery struct {
 	cluster  string

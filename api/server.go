@@ -24,6 +24,8 @@ type Server struct {
 	Acknowledgers func(trail.Scope) Acknowledger
 	// Gate says who callers are, and what each may see; nil: everybody sees everything.
 	Gate *Gate
+	// Around wraps what serves the routes, behind all checks of who sends a request from where; nil: nothing does.
+	Around func(http.Handler) http.Handler
 	// Hosts are the names under which we are called; none: any.
 	Hosts []string
 	// Observe is called for each request that a route took; may be nil. Route is its template.
@@ -39,7 +41,11 @@ type Server struct {
 
 // Handler serves every path, to whom each is for.
 func (s Server) Handler() http.Handler {
-	return attachCaller(s.cutOffSlowReaders(strictTransport(requireHost(s.Hosts, s.sameSite(s.newRouter())))))
+	var routes http.Handler = s.newRouter()
+	if s.Around != nil {
+		routes = s.Around(routes)
+	}
+	return attachCaller(s.cutOffSlowReaders(strictTransport(requireHost(s.Hosts, s.sameSite(routes)))))
 }
 
 // newRouter routes every path.
@@ -56,14 +62,17 @@ func (s Server) newRouter() *mux.Router {
 	r.NotFoundHandler = http.HandlerFunc(unknownPath)
 	if s.Site != nil {
 		site := *s.Site
-		site.Turn, site.LongTurn, site.Admit, site.Guarded = pageTurn(crowd.awaitTurn), pageTurn(crowd.awaitLongTurn), s.Gate.authorizeVisitor, s.Gate != nil
+		site.Turn, site.LongTurn = pageTurn(crowd.awaitTurn), pageTurn(crowd.awaitLongTurn)
 		site.ParseList, site.ParseNodes = readPageQuery, readNodePageQuery
+		if site.Admit == nil {
+			site.Admit, site.Guarded = s.Gate.authorizeVisitor, s.Gate != nil
+		}
 		if s.Gate != nil {
 			site.CreateToken = s.Gate.CreateToken()
 		}
 		acknowledging{s.Acknowledgers, s.Gate}.serveVisitors(&site)
 		pages := r.NewRoute().Subrouter()
-		pages.Use(compressResponses)
+		pages.Use(CompressResponses)
 		site.Route(pages)
 		r.NotFoundHandler = orPage(&site, r.NotFoundHandler)
 	}

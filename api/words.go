@@ -122,7 +122,7 @@ func describeSchemas(columns []trail.Column) fields {
 	for _, v := range trail.Views() {
 		all = append(all, field{rowName(v), withDescription(rowSchema(v, columns), "A row of "+v.About+". View evictrail_v1."+v.Name+".")})
 	}
-	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Recorder", recorderSchema()}, field{"Settings", settingsSchema()}, field{"Node", nodeSchema()}, field{"Acknowledgement", acknowledgementSchema()},
+	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Recorder", recorderSchema()}, field{"Settings", settingsSchema()}, field{"Node", nodeSchema()}, field{"Cluster", clusterSchema()}, field{"Found", foundSchema()}, field{"Acknowledgement", acknowledgementSchema()},
 		field{"Problem", problemSchema()})
 }
 

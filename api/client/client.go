@@ -25,6 +25,10 @@ type Options struct {
 	URL       string // http or https; a path is where it is below a proxy
 	CAFile    string // PEM; empty: the system's
 	TokenFile string // whose first line is a bearer token; empty: none is sent
+	// Missing is called with what an answer of several evictrails says of those whose part is missing; may be nil.
+	Missing func(text string)
+	// Wrap returns the transport that is used in place of the one that the other options describe; nil: that one.
+	Wrap func(*http.Transport) http.RoundTripper
 }
 
 // The bounds of a conversation. A server answers within 5 s, and what would have been within 25 s, with at most 10 MiB.
@@ -35,9 +39,10 @@ const (
 
 // Client is an evictrail elsewhere. It is safe for concurrent use.
 type Client struct {
-	base  *url.URL
-	http  *http.Client
-	token string
+	base    *url.URL
+	http    *http.Client
+	token   string
+	missing func(text string)
 }
 
 var _ api.Reader = (*Client)(nil)
@@ -62,7 +67,10 @@ func New(o Options) (*Client, error) {
 			return nil, fmt.Errorf("read CA of the server: %s: expected certificates in PEM", o.CAFile)
 		}
 	}
-	c := &Client{base: base, http: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: refuseRedirect}}
+	c := &Client{base: base, missing: o.Missing, http: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: refuseRedirect}}
+	if o.Wrap != nil {
+		c.http.Transport = o.Wrap(transport)
+	}
 	if o.TokenFile != "" {
 		raw, err := os.ReadFile(o.TokenFile)
 		if err != nil {
@@ -74,6 +82,13 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	return c, nil
+}
+
+// For returns a client that asks the same evictrail with another token; none where it is empty. It shares the connections.
+func (c *Client) For(token string, missing func(text string)) *Client {
+	other := *c
+	other.token, other.missing = token, missing
+	return &other
 }
 
 // isLoopback reports whether only this machine is between us and a host.
@@ -131,6 +146,9 @@ func (c *Client) sendRequest(ctx context.Context, method string, at *url.URL, me
 	got, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask %s: %w", c.base, err)
+	}
+	if text := answer.Header.Get(api.MissingHeader); text != "" && c.missing != nil {
+		c.missing(text)
 	}
 	sort, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	switch {

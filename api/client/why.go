@@ -52,6 +52,28 @@ func (c *Client) Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSumm
 	return nodes, err
 }
 
+// Fleet implements api.Reader.
+func (c *Client) Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error) {
+	var lines []trail.FleetLine
+	body, _, err := c.get(ctx, api.ClustersURL(worst), "application/json")
+	if err != nil {
+		return nil, err
+	}
+	err = c.parseJSON(body, &lines)
+	return lines, err
+}
+
+// Find implements api.Reader.
+func (c *Client) Find(ctx context.Context, cluster, text string) ([]trail.Found, int, error) {
+	var a api.SearchAnswer
+	body, _, err := c.get(ctx, api.SearchURL(cluster, text), "application/json")
+	if err != nil {
+		return nil, 0, err
+	}
+	err = c.parseJSON(body, &a)
+	return a.Found, a.Total, err
+}
+
 // Recorders implements api.Reader.
 func (c *Client) Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error) {
 	var all []trail.RecorderStatus

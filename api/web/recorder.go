@@ -74,6 +74,20 @@ func bannerOf(all []trail.RecorderStatus, cluster string) *banner {
 	return b
 }
 
+// nameState has the page say how it stands with what it shows: the state of the recorders, and whose part is missing. What is missing is never certain.
+func (v *visit) nameState() {
+	v.Banner = bannerOf(v.recorders, v.Cluster)
+	if v.site.Missing == nil {
+		return
+	}
+	if v.Missing = v.site.Missing(v.Context()); len(v.Missing) > 0 && v.Banner != nil {
+		v.Banner.Certain = false
+		if v.Banner.Class == "good" {
+			v.Banner.Class = "warn"
+		}
+	}
+}
+
 // recorderOf returns the state of the recorder of a cluster; nil where it is not known.
 func (v *visit) recorderOf(cluster string) *trail.RecorderStatus {
 	i := slices.IndexFunc(v.recorders, func(s trail.RecorderStatus) bool { return s.Cluster == cluster })
@@ -101,6 +115,6 @@ func (v *visit) nameGaps(cluster string, w window, present bool) error {
 
 // recorderPage shows the banner alone.
 func recorderPage(v *visit) error {
-	v.Banner = bannerOf(v.recorders, v.Cluster)
+	v.nameState()
 	return v.executeTemplate("front", "recorder", http.StatusOK)
 }

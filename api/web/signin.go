@@ -60,7 +60,11 @@ func (v *visit) authorizeVisitor() error {
 			return err
 		}
 	}
-	v.Visitor, v.reader, v.limited = visitor.Name, v.site.Readers(visitor.Scope), visitor.Scope.Limited()
+	v.Visitor, v.fleet, v.limited = visitor.Name, v.site.Fleet, visitor.Scope.Limited()
+	if v.site.Readers != nil {
+		v.reader = v.site.Readers(visitor.Scope)
+		v.fleet = v.reader
+	}
 	return nil
 }
 
