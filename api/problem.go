@@ -50,6 +50,9 @@ func newProblem(code int, detail string) *Problem {
 	return &Problem{Title: http.StatusText(code), Status: code, Detail: detail}
 }
 
+// ServeHTTP answers with the problem.
+func (p *Problem) ServeHTTP(w http.ResponseWriter, _ *http.Request) { p.write(w) }
+
 // write sends the problem.
 func (p *Problem) write(w http.ResponseWriter) {
 	if p.retry > 0 {

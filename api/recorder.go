@@ -13,9 +13,9 @@ import (
 
 const recordersPath = "/api/v1/recorders"
 
-// The headers that describe the recording behind an answer.
+// The headers that describe the recording behind an answer: its state, and the gaps in it.
 const (
-	recorderHeader   = "Evictrail-Recorder-State"
+	RecorderHeader   = "Evictrail-Recorder-State"
 	unobservedHeader = "Evictrail-Not-Observed"
 )
 
@@ -79,7 +79,7 @@ func addListRecorders(ctx context.Context, reader Reader, header http.Header, cl
 // addRecorder adds the headers that describe the recording behind an answer. Note may be nil.
 func addRecorder(header http.Header, note *trail.RecorderNote, gaps []trail.Gap) {
 	if note != nil {
-		header.Set(recorderHeader, string(note.State))
+		header.Set(RecorderHeader, string(note.State))
 	}
 	var texts []string
 	for _, g := range gaps {

@@ -40,7 +40,7 @@ func (s Server) buildRoutes(c *crowd) []route {
 	if s.Readers != nil {
 		reads := &reads{s.Readers, s.Gate, s.Failed, c}
 		all = append(all, reads.buildRoutes()...)
-		all = append(all, acknowledging{s.Acknowledgers, s.Gate}.buildRoutes(reads)...)
+		all = append(all, acknowledging{s.Acknowledgers, s.Gate, s.Forward}.buildRoutes(reads)...)
 		all = append(all, documentRoutes()...)
 	}
 	if s.Stream != nil {

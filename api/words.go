@@ -51,7 +51,7 @@ const (
 // readHeaders are those of every answer of a reader, whyHeaders of answers about recorded periods, listHeaders of lists.
 var (
 	readHeaders = []string{headerETag, headerCached, headerVary}
-	whyHeaders  = append([]string{recorderHeader, unobservedHeader}, readHeaders...)
+	whyHeaders  = append([]string{RecorderHeader, unobservedHeader}, readHeaders...)
 	listHeaders = append([]string{headerLink, changesHeader}, whyHeaders...)
 )
 
@@ -69,7 +69,7 @@ func describeHeaders() fields {
 		{headerVary, header("What the answer depends on.", true, newTextSchema())},
 		{headerRetry, header("After how many seconds to come again.", true, newCountSchema("Seconds."))},
 		{headerCached, header("private, no-cache: it is the answer for this caller; ask again each time, with If-None-Match.", true, newTextSchema())},
-		{recorderHeader, header("The state of the recorder of the cluster now, of several clusters the worst: "+recorderStates()+". Missing where the question is about the past.", false, newTextSchema())},
+		{RecorderHeader, header("The state of the recorder of the cluster now, of several clusters the worst: "+recorderStates()+". Missing where the question is about the past.", false, newTextSchema())},
 		{unobservedHeader, header("The gaps that overlap the period of the answer, separated by commas: source, from/to (.. while it is open), cause. Missing if there are none.", false, newTextSchema())},
 		{changesHeader, header("The time to go on with in changes-since. It is a minute before the answer, as rows may still be written that bear an earlier time: a row may come twice, none is missed.", true,
 			schema{Type: types{"string"}, Format: "date-time"})},

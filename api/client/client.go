@@ -121,26 +121,9 @@ func (c *Client) get(ctx context.Context, at *url.URL, mediaType string) ([]byte
 
 // sendRequest is get with a method and a body.
 func (c *Client) sendRequest(ctx context.Context, method string, at *url.URL, mediaType string, body io.Reader) ([]byte, http.Header, error) {
-	target := c.base.JoinPath(at.EscapedPath())
-	target.RawQuery = at.RawQuery
-	r, err := http.NewRequestWithContext(ctx, method, target.String(), body)
+	answer, err := c.do(ctx, method, at, mediaType, body)
 	if err != nil {
-		return nil, nil, fmt.Errorf("ask %s: %w", c.base, err)
-	}
-	if body != http.NoBody {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	r.Header.Set("Accept", mediaType+", application/problem+json")
-	if c.token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	answer, err := c.http.Do(r)
-	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
-			err = failed.Err // without the whole URL
-		}
-		return nil, nil, fmt.Errorf("ask %s: %w: is evictrail serving there?", c.base, err)
+		return nil, nil, err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	got, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
@@ -158,6 +141,32 @@ func (c *Client) sendRequest(ctx context.Context, method string, at *url.URL, me
 		return nil, nil, c.parseProblem(got)
 	}
 	return nil, nil, fmt.Errorf("ask %s: it does not answer as evictrail does (%s, %s): is the URL right?", c.base, answer.Status, sort)
+}
+
+// do sends a request, and returns the answer before it was read.
+func (c *Client) do(ctx context.Context, method string, at *url.URL, mediaType string, body io.Reader) (*http.Response, error) {
+	target := c.base.JoinPath(at.EscapedPath())
+	target.RawQuery = at.RawQuery
+	r, err := http.NewRequestWithContext(ctx, method, target.String(), body)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.base, err)
+	}
+	if body != http.NoBody {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("Accept", mediaType+", application/problem+json")
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err // without the whole URL
+		}
+		return nil, fmt.Errorf("ask %s: %w: is evictrail serving there?", c.base, err)
+	}
+	return answer, nil
 }
 
 // parseProblem returns the error that a problem describes.
