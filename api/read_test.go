@@ -32,6 +32,14 @@ type fakeReader struct {
 
 	recorders []trail.RecorderStatus
 	nodes     []trail.NodeSummary
+	fleet     []trail.FleetLine
+	found     []trail.Found
+}
+
+func (f *fakeReader) Fleet(context.Context, bool) ([]trail.FleetLine, error) { return f.fleet, nil }
+
+func (f *fakeReader) Find(context.Context, string, string) ([]trail.Found, int, error) {
+	return f.found, len(f.found), nil
 }
 
 func (f *fakeReader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/evictrail/evictrail/api"
@@ -43,6 +44,7 @@ type Client struct {
 	http    *http.Client
 	token   string
 	missing func(text string)
+	last    *atomic.Pointer[string] // what the last answer said is missing; nil or empty: nothing
 }
 
 var _ api.Reader = (*Client)(nil)
@@ -53,7 +55,7 @@ func New(o Options) (*Client, error) {
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" {
 		return nil, errors.New("server URL: expected http://HOST:PORT or https://HOST")
 	}
-	if o.TokenFile != "" && base.Scheme == "http" && !isLoopback(base.Hostname()) {
+	if o.TokenFile != "" && IsClear(base) {
 		return nil, errors.New("server URL: the token would be sent in the clear: use https, or no token")
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -67,7 +69,7 @@ func New(o Options) (*Client, error) {
 			return nil, fmt.Errorf("read CA of the server: %s: expected certificates in PEM", o.CAFile)
 		}
 	}
-	c := &Client{base: base, missing: o.Missing, http: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: refuseRedirect}}
+	c := &Client{base: base, missing: o.Missing, last: new(atomic.Pointer[string]), http: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: refuseRedirect}}
 	if o.Wrap != nil {
 		c.http.Transport = o.Wrap(transport)
 	}
@@ -90,6 +92,17 @@ func (c *Client) For(token string, missing func(text string)) *Client {
 	other.token, other.missing = token, missing
 	return &other
 }
+
+// Missing returns what the last answer said of the evictrails whose part is missing in it; empty: nothing is.
+func (c *Client) Missing() string {
+	if text := c.last.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+// IsClear reports whether others between us and a server could read what is sent there.
+func IsClear(server *url.URL) bool { return server.Scheme == "http" && !isLoopback(server.Hostname()) }
 
 // isLoopback reports whether only this machine is between us and a host.
 func isLoopback(host string) bool {
@@ -130,7 +143,8 @@ func (c *Client) sendRequest(ctx context.Context, method string, at *url.URL, me
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask %s: %w", c.base, err)
 	}
-	if text := answer.Header.Get(api.MissingHeader); text != "" && c.missing != nil {
+	text := answer.Header.Get(api.MissingHeader)
+	if c.last.Store(&text); text != "" && c.missing != nil {
 		c.missing(text)
 	}
 	sort, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))

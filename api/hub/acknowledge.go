@@ -46,7 +46,7 @@ func (a *asking) findSubject(ctx context.Context, of []place, subject trail.Subj
 			return nil, got.err
 		}
 	}
-	return found, a.chooseOne(subject.String(), known)
+	return found, a.chooseOne(subject.Name, known, trail.NewNotFoundError(subject))
 }
 
 // Withdraw implements api.AcknowledgementWriter: all sources are asked, of which one has written it.
@@ -69,5 +69,5 @@ func (r reader) Withdraw(ctx context.Context, id trail.FactID, by string) (writt
 			return written, got.err
 		}
 	}
-	return written, a.chooseOne("acknowledgement "+id.String(), known)
+	return written, a.chooseOne("acknowledgement "+id.String(), known, fmt.Errorf("acknowledgement %s: %w", id, trail.ErrNotFound))
 }

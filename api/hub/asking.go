@@ -25,7 +25,7 @@ type asking struct {
 	names     map[place]string    // under which each cluster is known here
 
 	mu       sync.Mutex
-	began    time.Time // when the first source was asked
+	spent    map[*source]time.Duration // what each source took so far
 	missing  []trail.MissingSource
 	statuses map[string]int // of sources that refused
 }
@@ -39,7 +39,7 @@ type place struct {
 type askingKey struct{}
 
 func (h *Hub) newAsking(token string) *asking {
-	return &asking{hub: h, token: token, statuses: map[string]int{}}
+	return &asking{hub: h, token: token, spent: map[*source]time.Duration{}, statuses: map[string]int{}}
 }
 
 // askingOf returns that of a request, which around put there.
@@ -72,9 +72,17 @@ func (a *asking) isMissing(s *source) bool {
 	return is
 }
 
+// tokenFor returns the token for a source: none where others could read it on the way.
+func (a *asking) tokenFor(s *source) string {
+	if client.IsClear(s.url) {
+		return ""
+	}
+	return a.token
+}
+
 // clientOf returns what asks a source for the caller. A source that asks several itself says whose part is missing there.
 func (a *asking) clientOf(s *source) *client.Client {
-	return s.client.For(a.token, func(text string) {
+	return s.client.For(a.tokenFor(s), func(text string) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		m := trail.MissingSource{Source: s.name, Why: "not all of it: " + strings.TrimSuffix(text, ".")}
@@ -87,14 +95,18 @@ func (a *asking) clientOf(s *source) *client.Client {
 	})
 }
 
-// withTimeout bounds what all sources may take for this request, from when the first was asked.
-func (a *asking) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout bounds what a source may take for this request, all that it is asked together. Done is to be called when it has answered.
+func (a *asking) withTimeout(ctx context.Context, s *source) (bounded context.Context, done func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.began.IsZero() {
-		a.began = time.Now()
+	began := time.Now()
+	bounded, cancel := context.WithTimeout(ctx, a.hub.timeout-a.spent[s])
+	return bounded, func() {
+		cancel()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.spent[s] += time.Since(began)
 	}
-	return context.WithDeadline(ctx, a.began.Add(a.hub.timeout))
 }
 
 // survey asks each source for its clusters, so that names are known, and who is there. The error is an *api.Problem: no source answered.
@@ -150,8 +162,6 @@ type answerOf[T any] struct {
 
 // askAll asks some places at the same time, each for as long as a source may take, and marks those that are missing. Answers are in the order of the places.
 func askAll[T any](ctx context.Context, a *asking, of []place, ask func(context.Context, *client.Client, place) (T, error)) []answerOf[T] {
-	asked, cancel := a.withTimeout(ctx)
-	defer cancel()
 	got := make([]answerOf[T], len(of))
 	var all sync.WaitGroup
 	for i, at := range of {
@@ -164,6 +174,8 @@ func askAll[T any](ctx context.Context, a *asking, of []place, ask func(context.
 			continue
 		}
 		all.Go(func() {
+			asked, done := a.withTimeout(ctx, at.source)
+			defer done()
 			value, err := ask(asked, a.clientOf(at.source), at)
 			if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 				at.source.markSlow()

@@ -191,6 +191,13 @@ func (r reader) ListText(ctx context.Context, v trail.View, q trail.Query) (t tr
 		}
 		return split, nil
 	})
+	if t.Columns == nil { // nobody was asked
+		for _, c := range api.Columns() {
+			if c.View == v.Name {
+				t.Columns = append(t.Columns, c.Name)
+			}
+		}
+	}
 	for _, one := range merged.Rows {
 		t.Rows = append(t.Rows, one.value)
 	}

@@ -26,7 +26,7 @@ func (s *source) modifyAnswer(answer *http.Response) error {
 	for _, name := range []string{"Set-Cookie", "Strict-Transport-Security", api.MissingHeader} {
 		answer.Header.Del(name)
 	}
-	p := pageOf{source: s, asking: a}
+	p := pageOf{s, a, passingOf(answer.Request.Context()).host}
 	if to := answer.Header.Get("Location"); to != "" {
 		answer.Header.Set("Location", p.rewriteHref(to))
 	}
@@ -53,6 +53,7 @@ func (s *source) modifyAnswer(answer *http.Response) error {
 type pageOf struct {
 	source *source
 	asking *asking
+	host   string // of the hub, as the visitor names it
 }
 
 // rewrite returns the page with the strip of the hub above its content, and with the names that clusters have here.
@@ -109,6 +110,12 @@ func (p pageOf) rewriteAttrs(t *html.Token) (changed bool) {
 		switch x.Key {
 		case "href", "action", "data-live", "data-from":
 			value = p.rewriteHref(x.Val)
+		case "data-address": // for paper
+			if path, is := strings.CutPrefix(x.Val, p.source.url.Host); is {
+				value = p.host + p.rewriteHref(path)
+			}
+		case "data-cluster":
+			value = p.asking.nameOf(p.source, x.Val)
 		case "value":
 			switch attr(*t, "name") {
 			case "cluster":

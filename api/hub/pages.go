@@ -140,7 +140,7 @@ func (h *Hub) placeOfPage(r *http.Request) (place, error) {
 			return place{}, refuse(got.err)
 		}
 	}
-	return found, a.chooseOne("page "+r.URL.Path, known)
+	return found, a.chooseOne("page "+r.URL.Path, known, fmt.Errorf("page %s: %w", r.URL.Path, trail.ErrNotFound))
 }
 
 // passStream passes a request to hear of what is new on to the source of its cluster.
@@ -170,7 +170,7 @@ func (h *Hub) passOn(w http.ResponseWriter, r *http.Request, at place) error {
 	if down := at.source.outage(); down != nil {
 		return askingOf(r.Context()).noAnswer(at, errors.New(down.why), http.StatusServiceUnavailable)
 	}
-	passed := &passing{at: at}
+	passed := &passing{at: at, host: r.Host}
 	at.source.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), placeKey{}, passed)))
 	if passed.err != nil {
 		return askingOf(r.Context()).noAnswer(at, errors.New(at.source.describe(passed.err)), http.StatusServiceUnavailable)
@@ -180,8 +180,9 @@ func (h *Hub) passOn(w http.ResponseWriter, r *http.Request, at place) error {
 
 // passing is a request that is passed on.
 type passing struct {
-	at  place
-	err error // there was no answer
+	at   place
+	host string // by which the hub was asked
+	err  error  // there was no answer
 }
 
 func passingOf(ctx context.Context) *passing { return ctx.Value(placeKey{}).(*passing) }
@@ -204,7 +205,7 @@ func (s *source) newProxy(transport http.RoundTripper) *httputil.ReverseProxy {
 			for _, name := range []string{"Authorization", "Accept-Encoding", "Origin", "Sec-Fetch-Site"} {
 				p.Out.Header.Del(name)
 			}
-			if token := askingOf(p.In.Context()).token; token != "" {
+			if token := askingOf(p.In.Context()).tokenFor(s); token != "" {
 				p.Out.Header.Set("Authorization", "Bearer "+token)
 			}
 		},

@@ -211,11 +211,11 @@ func askSubject[T any](ctx context.Context, q trail.Question, ask func(*client.C
 			return answer, got.err
 		}
 	}
-	return answer, a.chooseOne(q.Of.String(), known)
+	return answer, a.chooseOne(q.Of.Name, known, trail.NewNotFoundError(q.Of))
 }
 
-// chooseOne returns nil where one place knows something, else why there is no answer.
-func (a *asking) chooseOne(what string, known []string) error {
+// chooseOne returns nil where one place knows something, else why there is no answer: none, where nobody is missing who may know it.
+func (a *asking) chooseOne(what string, known []string, none error) error {
 	missing := a.listMissing()
 	switch {
 	case len(known) == 1:
@@ -225,7 +225,7 @@ func (a *asking) chooseOne(what string, known []string) error {
 	case slices.ContainsFunc(missing, func(m trail.MissingSource) bool { return !m.Refused }):
 		return api.NewProblem(http.StatusServiceUnavailable, fmt.Sprintf("no source that answers knows %s. %s", what, trail.DescribeMissing(missing)))
 	}
-	return fmt.Errorf("%s: %w", what, trail.ErrNotFound)
+	return none
 }
 
 // WhatIf implements api.Reader.
@@ -240,7 +240,7 @@ func (r reader) WhatIf(ctx context.Context, q whatif.Question) (answer whatif.An
 		for _, c := range clusters {
 			names = append(names, c.Name)
 		}
-		if err := a.chooseOne("the history", names); err != nil {
+		if err := a.chooseOne("the history", names, fmt.Errorf("what if: %w: no cluster is recorded yet", trail.ErrNotFound)); err != nil {
 			return answer, err
 		}
 		q.Cluster = names[0]

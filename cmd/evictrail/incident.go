@@ -88,6 +88,9 @@ func loadIncidents(ctx context.Context, s reader, cluster string, now time.Time)
 			found.notices = append(found.notices, cmp.Or(r.Cluster, "cluster not known yet")+": "+notice)
 		}
 	}
+	if missing := missingIn(s); missing != "" {
+		found.notices = append(found.notices, missing)
+	}
 	if found.clusters = len(recorders); found.clusters == 0 {
 		found.notices = append(found.notices, "nothing is recorded yet")
 	}

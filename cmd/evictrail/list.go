@@ -297,6 +297,7 @@ func noteRecorders(ctx context.Context, s reader, q trail.Query, next *trail.Key
 	if err != nil {
 		return false, err
 	}
+	unseen = missingIn(s) != ""
 	for _, r := range all {
 		for _, line := range []string{r.Notice(), trail.DescribeGaps(r.NotObserved)} {
 			if line != "" {
