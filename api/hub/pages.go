@@ -38,6 +38,9 @@ func (h *Hub) around(next http.Handler) http.Handler {
 			h.passStream(w, r)
 		case isOfCluster(r):
 			page.ServeHTTP(w, r)
+		case isGuarded(r) && a.survey(r.Context()) != nil: // who may see nothing learns nothing, not even what is wrong with the question
+			w.Header().Add("Vary", "Authorization, Cookie")
+			refuseProgram(w, r, a.refusal)
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -153,14 +156,23 @@ func (h *Hub) passStream(w http.ResponseWriter, r *http.Request) {
 	case err == nil:
 		err = h.passOn(w, r, of[0])
 	}
-	if err == nil {
-		return
+	if err != nil {
+		refuseProgram(w, r, err)
 	}
+}
+
+// refuseProgram answers with a problem.
+func refuseProgram(w http.ResponseWriter, r *http.Request, err error) {
 	var p *api.Problem
 	if !errors.As(err, &p) {
 		p = api.NewProblem(http.StatusConflict, err.Error())
 	}
 	p.ServeHTTP(w, r)
+}
+
+// isGuarded reports whether a request of a program is about clusters.
+func isGuarded(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/api/") && r.URL.Path != "/api/v1/openapi.yaml"
 }
 
 type placeKey struct{}

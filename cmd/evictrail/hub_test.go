@@ -328,7 +328,7 @@ func TestHubKeepsTenantsApart(t *testing.T) {
 	source := httptest.NewServer(c.handler)
 	t.Cleanup(source.Close)
 	through := *c
-	through.handler = newTestHub(t, 10*time.Second, "shared", source.URL)
+	through.users, through.handler = 40, newTestHub(t, 10*time.Second, "shared", source.URL)
 	t.Run("see their own", func(t *testing.T) { seeTheirOwn(t, &through) })
 	t.Run("sign in", func(t *testing.T) { signInAtHub(t, &through) })
 	t.Run("who is refused by one source", func(t *testing.T) {

@@ -3,7 +3,6 @@ package read
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
