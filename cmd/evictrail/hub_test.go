@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -18,6 +20,7 @@ import (
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/api/hub"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/trail"
 )
 
 // serveEvictrail serves the pages and the API of a database until the test ends.
@@ -26,7 +29,9 @@ func serveEvictrail(t *testing.T, database string) *httptest.Server {
 	s, err := store.Open(t.Context(), database, "")
 	require.NoError(t, err)
 	log := slog.New(slog.NewTextHandler(prefixed{t, "source: "}, nil))
-	server := httptest.NewServer((&listenFlags{auth: authNone}).newServer(t.Context(), s, log).Handler())
+	answers := (&listenFlags{auth: authNone}).newServer(t.Context(), s, log)
+	answers.Health = &api.Health{Metrics: http.NotFoundHandler(), Status: func(context.Context) trail.RecorderStatus { return trail.RecorderStatus{} }}
+	server := httptest.NewServer(answers.Handler())
 	t.Cleanup(func() { server.Close(); s.Close() })
 	return server
 }
@@ -418,4 +423,43 @@ func TestHubPassesAcknowledgementsOn(t *testing.T) {
 	require.Contains(t, listed, `"ended_by": "ben"`)
 	code, _, notes = runCommand(t, "ack", "withdraw", id, "--author", "ben", "--server", hubOver(t, 0, "east", east))
 	require.Equal(t, exitNotFound, code, notes)
+}
+
+// TestHubCommand starts a hub as its users do, and reads what it says of itself.
+func TestHubCommand(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, []byte("# of the north\nnorth="+nowhere(t)+"\n\n"))
+	var lc net.ListenConfig
+	free, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := free.Addr().String()
+	require.NoError(t, free.Close())
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int)
+	go func() {
+		ended <- executeCommand(ctx, []string{"hub", "--source", "east=" + serveEvictrail(t, playedURL(t, drainCluster)).URL, "--sources-file", file, "--listen", address}, prefixed{t, "hub: "}, prefixed{t, "hub: "})
+	}()
+	require.Eventually(t, func() bool {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}, 20*time.Second, 50*time.Millisecond)
+	var said string
+	require.Eventually(t, func() bool {
+		_, said, _ = getPage(t, "http://"+address+"/metrics")
+		return strings.Contains(said, `evictrail_hub_source_up{source="east"} 1`) && strings.Contains(said, `evictrail_hub_source_up{source="north"} 0`)
+	}, 10*time.Second, 100*time.Millisecond)
+	require.Contains(t, said, `evictrail_hub_source_request_duration_seconds_count{code="2xx",source="east"}`)
+	require.Contains(t, said, `evictrail_hub_source_request_duration_seconds_count{code="none",source="north"}`)
+	require.NotContains(t, said, "evictrail_store_up", "a hub has no database that could be down")
+	status, ready, _ := getPage(t, "http://"+address+"/readyz")
+	require.Equal(t, http.StatusOK, status, "it can be asked")
+	require.Regexp(t, `^degraded since .*\nSource north does not answer: connect: connection refused\.\n`, ready)
+	code, _, notes := runCommand(t, "why-not", "node", "worker-2", "--server", "http://"+address)
+	require.Equal(t, exitFound, code, notes)
+	require.Contains(t, notes, "Source north does not answer: connect: connection refused (since ")
+	stop()
+	require.Equal(t, exitFound, <-ended)
 }
