@@ -66,8 +66,8 @@ type SearchAnswer struct {
 	Total int           `json:"total"`
 }
 
-// search answers with what is named so.
-func search(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
+// answerSearch answers with what is named so.
+func answerSearch(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
 	var q searchQuery
 	if err := readParams(searchParams(), r.URL.RawQuery, time.Now().UTC(), &q); err != nil {
 		return reply{}, err
@@ -125,7 +125,7 @@ func (s *reads) fleetRoutes() []route {
 				{"found", listOf(newRefSchema("Found"))},
 				{"total", newCountSchema(fmt.Sprintf("How many there are; of migrations at most %d are counted.", trail.MostCounted))},
 			}), nil)}, newUnchangedAnswer(readHeaders)},
-			handler: s.newHandler(search),
+			handler: s.newHandler(answerSearch),
 		},
 	}
 }

@@ -45,10 +45,11 @@ func (o NodeOrder) Compare(a, b NodeSummary) int {
 	switch o {
 	case NodesByName:
 		return byName
+	case NodesByTrouble:
+		return cmp.Or(
+			CompareBools(a.NotReadySince.IsZero(), b.NotReadySince.IsZero()), cmp.Compare(b.Stuck, a.Stuck), cmp.Compare(b.Loops, a.Loops),
+			CompareBools(a.DrainingSince.IsZero(), b.DrainingSince.IsZero()), byVMs)
 	case NodesByVMs:
-		return byVMs
 	}
-	return cmp.Or(
-		CompareBools(a.NotReadySince.IsZero(), b.NotReadySince.IsZero()), cmp.Compare(b.Stuck, a.Stuck), cmp.Compare(b.Loops, a.Loops),
-		CompareBools(a.DrainingSince.IsZero(), b.DrainingSince.IsZero()), byVMs)
+	return byVMs
 }

@@ -112,7 +112,7 @@ func (h *Hub) admit(r *http.Request) (web.Visitor, error) {
 		a = h.newAsking(token)
 	}
 	if err := a.survey(r.Context()); err != nil {
-		return visitor, refuse(err)
+		return visitor, refuseVisitor(err)
 	}
 	if token != "" {
 		visitor.Name = "Signed in"
@@ -135,8 +135,8 @@ func (h *Hub) Status(context.Context) trail.RecorderStatus {
 	return s
 }
 
-// refuse returns a problem as pages show it; other errors as they are.
-func refuse(err error) error {
+// refuseVisitor returns a problem as pages show it; other errors as they are.
+func refuseVisitor(err error) error {
 	if p, is := errors.AsType[*api.Problem](err); is {
 		return p.ToRefusal()
 	}

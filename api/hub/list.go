@@ -43,7 +43,7 @@ func mergeRows[P, R any](ctx context.Context, h *Hub, q trail.Query, ask func(co
 	var all [][]row[R]
 	var wrong error
 	more := false
-	err := gather(ctx, q.Cluster, func(ctx context.Context, c *client.Client, at place) (P, error) {
+	err := gatherAnswers(ctx, q.Cluster, func(ctx context.Context, c *client.Client, at place) (P, error) {
 		q := q
 		q.Cluster, q.Before = at.cluster, h.keyIn(at.source, q)
 		return ask(ctx, c, q)
@@ -234,37 +234,37 @@ func (a *asking) renameAmbiguous(s *source, err error) error {
 // Summaries implements web.FleetReader.
 func (p pages) Summaries(ctx context.Context) ([]trail.ClusterSummary, error) {
 	all, err := p.reader.Summaries(ctx)
-	return all, refuse(err)
+	return all, refuseVisitor(err)
 }
 
 // Recorders implements web.FleetReader.
 func (p pages) Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error) {
 	all, err := p.reader.Recorders(ctx, cluster, from, to)
-	return all, refuse(err)
+	return all, refuseVisitor(err)
 }
 
 // Fleet implements web.FleetReader.
 func (p pages) Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error) {
 	all, err := p.reader.Fleet(ctx, worst)
-	return all, refuse(err)
+	return all, refuseVisitor(err)
 }
 
 // Find implements web.FleetReader.
 func (p pages) Find(ctx context.Context, cluster, text string) ([]trail.Found, int, error) {
 	found, total, err := p.reader.Find(ctx, cluster, text)
-	return found, total, refuse(err)
+	return found, total, refuseVisitor(err)
 }
 
 // ListText implements web.FleetReader.
 func (p pages) ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error) {
 	t, err := p.reader.ListText(ctx, v, q)
-	return t, refuse(err)
+	return t, refuseVisitor(err)
 }
 
 // Nodes implements web.FleetReader.
 func (p pages) Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error) {
 	all, err := p.reader.Nodes(ctx, q)
-	return all, refuse(err)
+	return all, refuseVisitor(err)
 }
 
 var _ api.Reader = reader{}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -68,7 +69,7 @@ func (p pageOf) rewrite(page []byte) ([]byte, error) {
 	for z := html.NewTokenizer(bytes.NewReader(page)); ; {
 		kind := z.Next()
 		if kind == html.ErrorToken {
-			if z.Err() == io.EOF {
+			if errors.Is(z.Err(), io.EOF) {
 				return out.Bytes(), nil
 			}
 			return nil, z.Err()
@@ -83,7 +84,7 @@ func (p pageOf) rewrite(page []byte) ([]byte, error) {
 		case "main":
 			out.Write(strip)
 		case "select":
-			choosing = attr(t, "name") == "cluster"
+			choosing = findAttr(t, "name") == "cluster"
 		case "option":
 			if choosing && !hasAttr(t, "value") && z.Next() == html.TextToken {
 				text := z.Token()
@@ -117,7 +118,7 @@ func (p pageOf) rewriteAttrs(t *html.Token) (changed bool) {
 		case "data-cluster":
 			value = p.asking.nameOf(p.source, x.Val)
 		case "value":
-			switch attr(*t, "name") {
+			switch findAttr(*t, "name") {
 			case "cluster":
 				value = p.asking.nameOf(p.source, x.Val)
 			case "back":
@@ -150,7 +151,7 @@ func (p pageOf) rewriteHref(address string) string {
 	return u.String()
 }
 
-func attr(t html.Token, key string) string {
+func findAttr(t html.Token, key string) string {
 	for _, x := range t.Attr {
 		if x.Key == key {
 			return x.Val

@@ -115,7 +115,7 @@ func (h *Hub) passPage(w http.ResponseWriter, r *http.Request) {
 		err = h.passOn(w, r.WithContext(ctx), at)
 	}
 	if err != nil {
-		h.site.Refuse(w, r, refuse(err))
+		h.site.Refuse(w, r, refuseVisitor(err))
 	}
 }
 
@@ -140,7 +140,7 @@ func (h *Hub) placeOfPage(r *http.Request) (place, error) {
 		case got.is && got.err == nil:
 			known, found = append(known, a.nameOfSource(got.at.source)), got.at
 		case got.err != nil && !isNotFound(got.err):
-			return place{}, refuse(got.err)
+			return place{}, refuseVisitor(got.err)
 		}
 	}
 	return found, a.chooseOne("page "+r.URL.Path, known, fmt.Errorf("page %s: %w", r.URL.Path, trail.ErrNotFound))

@@ -21,8 +21,8 @@ type reader struct{ hub *Hub }
 // pages is a reader whose errors are those of pages.
 type pages struct{ reader }
 
-// gather asks the places of a cluster, or all, and adds up what they answer. The first answer that is an error is that of all.
-func gather[T any](ctx context.Context, cluster string, ask func(context.Context, *client.Client, place) (T, error), add func(*asking, place, T)) error {
+// gatherAnswers asks the places of a cluster, or all, and adds up what they answer. The first answer that is an error is that of all.
+func gatherAnswers[T any](ctx context.Context, cluster string, ask func(context.Context, *client.Client, place) (T, error), add func(*asking, place, T)) error {
 	a := askingOf(ctx)
 	of, err := a.locate(ctx, cluster)
 	if err != nil {
@@ -52,7 +52,7 @@ func gather[T any](ctx context.Context, cluster string, ask func(context.Context
 // Fleet implements api.Reader.
 func (r reader) Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error) {
 	var all []trail.FleetLine
-	err := gather(ctx, "", func(ctx context.Context, c *client.Client, at place) ([]trail.FleetLine, error) {
+	err := gatherAnswers(ctx, "", func(ctx context.Context, c *client.Client, at place) ([]trail.FleetLine, error) {
 		if !worst {
 			return at.source.clusters(ctx, askingOf(ctx).token, c)
 		}
@@ -83,7 +83,7 @@ func (r reader) Summaries(ctx context.Context) ([]trail.ClusterSummary, error) {
 
 // Find implements api.Reader.
 func (r reader) Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error) {
-	err = gather(ctx, cluster, func(ctx context.Context, c *client.Client, at place) (a api.SearchAnswer, err error) {
+	err = gatherAnswers(ctx, cluster, func(ctx context.Context, c *client.Client, at place) (a api.SearchAnswer, err error) {
 		a.Found, a.Total, err = c.Find(ctx, at.cluster, text)
 		return a, err
 	}, func(a *asking, at place, answer api.SearchAnswer) {
@@ -100,7 +100,7 @@ func (r reader) Find(ctx context.Context, cluster, text string) (found []trail.F
 // Recorders implements api.Reader.
 func (r reader) Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error) {
 	var all []trail.RecorderStatus
-	err := gather(ctx, cluster, func(ctx context.Context, c *client.Client, at place) ([]trail.RecorderStatus, error) {
+	err := gatherAnswers(ctx, cluster, func(ctx context.Context, c *client.Client, at place) ([]trail.RecorderStatus, error) {
 		return c.Recorders(ctx, at.cluster, from, to)
 	}, func(a *asking, at place, statuses []trail.RecorderStatus) {
 		for _, s := range statuses {
@@ -115,7 +115,7 @@ func (r reader) Recorders(ctx context.Context, cluster string, from, to time.Tim
 // Settings implements api.Reader.
 func (r reader) Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.SettingsInForce, error) {
 	var all []trail.SettingsInForce
-	err := gather(ctx, q.Cluster, func(ctx context.Context, c *client.Client, at place) ([]trail.SettingsInForce, error) {
+	err := gatherAnswers(ctx, q.Cluster, func(ctx context.Context, c *client.Client, at place) ([]trail.SettingsInForce, error) {
 		q := q
 		q.Cluster = at.cluster
 		return c.Settings(ctx, q)
@@ -132,7 +132,7 @@ func (r reader) Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.Se
 // Nodes implements api.Reader.
 func (r reader) Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error) {
 	var all []trail.NodeSummary
-	err := gather(ctx, q.Cluster, func(ctx context.Context, c *client.Client, at place) ([]trail.NodeSummary, error) {
+	err := gatherAnswers(ctx, q.Cluster, func(ctx context.Context, c *client.Client, at place) ([]trail.NodeSummary, error) {
 		q := q
 		q.Cluster = at.cluster
 		return c.Nodes(ctx, q)
@@ -162,7 +162,7 @@ func (r reader) Names(ctx context.Context, q trail.NameQuery) ([]string, error) 
 			}
 		}
 	} else {
-		err = gather(ctx, q.Cluster, func(ctx context.Context, c *client.Client, at place) ([]string, error) {
+		err = gatherAnswers(ctx, q.Cluster, func(ctx context.Context, c *client.Client, at place) ([]string, error) {
 			q := q
 			q.Cluster = at.cluster
 			return c.Names(ctx, q)

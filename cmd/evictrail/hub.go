@@ -43,7 +43,7 @@ page and in each answer, so that nothing seems complete that is not. Pages of on
 Tokens of callers are passed on: each source says what they may see, by its own cluster (docs/access.md). With --auth=sources other hosts may ask
 this hub; a source that runs without --auth=kubernetes then shows all that it has to all of them. Tokens are not sent over plain HTTP to other hosts.
 
-Where two sources have a cluster of the same name, it is called SOURCE/NAME here; who asks for NAME is told to choose.`,
+Where two sources have a cluster of the same name, it is called SOURCE/NAME here; who asks for NAME is asked to choose.`,
 		Example: `  evictrail hub --source east=https://evictrail.east.example --source west=https://evictrail.west.example
   evictrail hub --sources-file sources.txt   # a line NAME=URL for each source
   evictrail hub --source east=https://evictrail.east.example --source-ca-file ca.crt \
@@ -114,10 +114,10 @@ func (s *service) newHub(sources []hub.Source, log *slog.Logger) (*hub.Hub, erro
 	m := metrics.NewHub(s.registry)
 	h, err := hub.New(hub.Config{Sources: sources, Up: m.Up, Observe: m.Asked, Changed: func(source, why string) {
 		if why == "" {
-			log.Info("source answers", "source", source)
+			log.Info("source answers", "peer", source)
 			return
 		}
-		log.Warn("source does not answer", "source", source, "err", why)
+		log.Warn("source does not answer", "peer", source, "err", why)
 	}})
 	if err != nil {
 		return nil, usageErrorf("%w", err)

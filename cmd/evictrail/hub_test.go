@@ -71,8 +71,8 @@ func getPage(t *testing.T, address string) (status int, text, missing string) {
 	return answer.StatusCode, string(body), answer.Header.Get(api.MissingHeader)
 }
 
-// nowhere is the address of a source that is down.
-func nowhere(t *testing.T) string {
+// newDeadURL returns the address of a source that is down.
+func newDeadURL(t *testing.T) string {
 	t.Helper()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
@@ -90,7 +90,7 @@ const (
 func TestHub(t *testing.T) {
 	t.Parallel()
 	east, west := serveEvictrail(t, playedURL(t, retryCluster)), serveEvictrail(t, playedURL(t, drainCluster, churnCluster))
-	at := hubOver(t, 0, "east", east.URL, "west", west.URL, "north", nowhere(t))
+	at := hubOver(t, 0, "east", east.URL, "west", west.URL, "north", newDeadURL(t))
 	const named = "Source north does not answer: connect: connection refused."
 	why := "/vms/demo/vm-d?cluster=" + retryCluster
 	for path, says := range map[string][]string{
@@ -167,7 +167,7 @@ func TestHub(t *testing.T) {
 		_, text, missing := getPage(t, at+"/api/v1/loops")
 		require.NotEmpty(t, text)
 		require.Equal(t, named, missing)
-		status, _, missing := getPage(t, hubOver(t, 0, "north", nowhere(t))+"/api/v1/loops")
+		status, _, missing := getPage(t, hubOver(t, 0, "north", newDeadURL(t))+"/api/v1/loops")
 		require.Equal(t, http.StatusServiceUnavailable, status)
 		require.Equal(t, named, missing)
 	})
@@ -244,7 +244,7 @@ func listIDs(t *testing.T, at, order string) []string {
 	return ids
 }
 
-// TestHubOfClustersOfOneName asks about a cluster whose name two sources have: who asks is told to choose, and what is chosen is shown, with links that
+// TestHubOfClustersOfOneName asks about a cluster whose name two sources have: who asks is asked to choose, and what is chosen is shown, with links that
 // lead to the same.
 func TestHubOfClustersOfOneName(t *testing.T) {
 	t.Parallel()
@@ -267,7 +267,7 @@ func TestHubOfClustersOfOneName(t *testing.T) {
 	status, page, _ = getPage(t, at+"/nodes/worker-2?cluster="+url.QueryEscape("west/"+drainCluster))
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, page, "cluster=west%2Fc-node-drain")
-	require.False(t, strings.Contains(page, "cluster=c-node-drain"), "a link that leads to the choice")
+	require.NotContains(t, page, "cluster=c-node-drain", "a link that leads to the choice")
 	require.Contains(t, page, `name="cluster" value="west/c-node-drain"`)
 }
 
@@ -334,9 +334,16 @@ func TestHubKeepsTenantsApart(t *testing.T) {
 	t.Cleanup(source.Close)
 	through := *c
 	through.users, through.handler = 40, newTestHub(t, 10*time.Second, "shared", source.URL)
-	t.Run("see their own", func(t *testing.T) { seeTheirOwn(t, &through) })
-	t.Run("sign in", func(t *testing.T) { signInAtHub(t, &through) })
+	t.Run("see their own", func(t *testing.T) {
+		t.Parallel()
+		seeTheirOwn(t, &through)
+	})
+	t.Run("sign in", func(t *testing.T) {
+		t.Parallel()
+		signInAtHub(t, &through)
+	})
 	t.Run("who is refused by one source", func(t *testing.T) {
+		t.Parallel()
 		open := serveEvictrail(t, playedURL(t, drainCluster))
 		both := *c
 		both.handler = newTestHub(t, 10*time.Second, "shared", source.URL, "open", open.URL)
@@ -428,16 +435,17 @@ func TestHubPassesAcknowledgementsOn(t *testing.T) {
 // TestHubCommand starts a hub as its users do, and reads what it says of itself.
 func TestHubCommand(t *testing.T) {
 	t.Parallel()
-	file := writeFile(t, []byte("# of the north\nnorth="+nowhere(t)+"\n\n"))
+	file := writeFile(t, []byte("# of the north\nnorth="+newDeadURL(t)+"\n\n"))
 	var lc net.ListenConfig
 	free, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := free.Addr().String()
 	require.NoError(t, free.Close())
+	east := serveEvictrail(t, playedURL(t, drainCluster))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan int)
 	go func() {
-		ended <- executeCommand(ctx, []string{"hub", "--source", "east=" + serveEvictrail(t, playedURL(t, drainCluster)).URL, "--sources-file", file, "--listen", address}, prefixed{t, "hub: "}, prefixed{t, "hub: "})
+		ended <- executeCommand(ctx, []string{"hub", "--source", "east=" + east.URL, "--sources-file", file, "--listen", address}, prefixed{t, "hub: "}, prefixed{t, "hub: "})
 	}()
 	require.Eventually(t, func() bool {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
