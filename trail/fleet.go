@@ -111,7 +111,7 @@ func DescribeMissing(all []MissingSource) string {
 	}
 	noun := "Source "
 	if len(all) > 1 {
-		noun = "Sources "
+		noun = "Missing sources: "
 	}
 	return noun + strings.Join(texts, "; ") + "."
 }

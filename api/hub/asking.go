@@ -61,7 +61,7 @@ func (a *asking) markMissing(s *source, m trail.MissingSource, status int) {
 	if _, is := a.statuses[s.name]; is {
 		return
 	}
-	m.Source, m.Why = s.name, strings.TrimSuffix(m.Why, ".")
+	m.Source, m.Why = s.name, strings.TrimRight(m.Why, ".?")
 	a.missing, a.statuses[s.name] = append(a.missing, m), status
 }
 

@@ -126,7 +126,7 @@ func (h *Hub) Status(context.Context) trail.RecorderStatus {
 	for _, source := range h.sources {
 		if down := source.outage(); down != nil {
 			s.State = trail.RecorderDegraded
-			s.Why = append(s.Why, strings.TrimSuffix("Source "+source.name+" does not answer: "+down.why, ".")+".")
+			s.Why = append(s.Why, trail.DescribeMissing([]trail.MissingSource{{Source: source.name, Why: strings.TrimRight(down.why, ".?")}}))
 			if s.Since.IsZero() || down.since.Before(s.Since) {
 				s.Since = down.since
 			}
