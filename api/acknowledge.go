@@ -21,7 +21,12 @@ const AcknowledgementsPath = listsPath + "acknowledgements"
 // Acknowledger reads and writes acknowledgements of what one caller may see. It must be safe for concurrent use. Errors: trail.ErrNotFound, and of
 // Acknowledge *trail.AmbiguousError.
 type Acknowledger interface {
+	AcknowledgementWriter
 	Acknowledgement(ctx context.Context, id trail.FactID) (trail.Acknowledgement, error)
+}
+
+// AcknowledgementWriter writes acknowledgements. It must be safe for concurrent use.
+type AcknowledgementWriter interface {
 	Acknowledge(ctx context.Context, a trail.Acknowledgement) (trail.Acknowledgement, error)
 	Withdraw(ctx context.Context, id trail.FactID, by string) (trail.Acknowledgement, error)
 }
@@ -58,6 +63,7 @@ func (b AcknowledgementBody) acknowledgement(now time.Time) trail.Acknowledgemen
 type acknowledging struct {
 	acknowledgers func(trail.Scope) Acknowledger // nil: nothing is written
 	gate          *Gate
+	forward       AcknowledgementWriter // where they are written that others write, who say who may and in whose name; nil: here
 }
 
 // errNotWritten says why nothing is written.
@@ -65,7 +71,10 @@ var errNotWritten = newProblem(http.StatusForbidden, "this evictrail takes no ac
 
 // acknowledge stores what a caller sent, in their name where the cluster knows it.
 func (s acknowledging) acknowledge(ctx context.Context, who caller, a trail.Acknowledgement) (trail.Acknowledgement, error) {
-	if s.acknowledgers == nil {
+	switch {
+	case s.forward != nil:
+		return s.forward.Acknowledge(ctx, a)
+	case s.acknowledgers == nil:
 		return a, errNotWritten
 	}
 	if s.gate != nil {
@@ -83,7 +92,10 @@ func (s acknowledging) acknowledge(ctx context.Context, who caller, a trail.Ackn
 
 // withdraw ends an acknowledgement, in the name of the caller where the cluster knows it.
 func (s acknowledging) withdraw(ctx context.Context, who caller, id trail.FactID, by string) (trail.Acknowledgement, error) {
-	if s.acknowledgers == nil {
+	switch {
+	case s.forward != nil:
+		return s.forward.Withdraw(ctx, id, by)
+	case s.acknowledgers == nil:
 		return trail.Acknowledgement{}, errNotWritten
 	}
 	writes := s.acknowledgers(who.scope)
@@ -241,7 +253,7 @@ func describeRight(of trail.Subject) string {
 
 // serveVisitors has the pages write, too; without acknowledgers they do not.
 func (s acknowledging) serveVisitors(site *web.Site) {
-	if s.acknowledgers == nil {
+	if s.acknowledgers == nil && s.forward == nil {
 		return
 	}
 	site.Acknowledge = func(r *http.Request, a trail.Acknowledgement) error {
@@ -264,7 +276,7 @@ func (s acknowledging) serveVisitors(site *web.Site) {
 func refuseVisitor(err error) error {
 	var p *Problem
 	if errors.As(err, &p) {
-		return p.toRefusal()
+		return p.ToRefusal()
 	}
 	return err
 }

@@ -114,6 +114,11 @@ func (r turnReader) Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeS
 	return askSoon(ctx, r, func(ctx context.Context, reader Reader) ([]trail.NodeSummary, error) { return reader.Nodes(ctx, q) })
 }
 
+// Fleet implements Reader.
+func (r turnReader) Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error) {
+	return askSoon(ctx, r, func(ctx context.Context, reader Reader) ([]trail.FleetLine, error) { return reader.Fleet(ctx, worst) })
+}
+
 // Find implements Reader.
 func (r turnReader) Find(ctx context.Context, cluster, text string) ([]trail.Found, int, error) {
 	a, err := askSoon(ctx, r, func(ctx context.Context, reader Reader) (a SearchAnswer, err error) {
@@ -126,7 +131,7 @@ func (r turnReader) Find(ctx context.Context, cluster, text string) ([]trail.Fou
 // serveAssistant has an assistant ask what its caller may see.
 func (s *reads) serveAssistant(assistant Assistant) http.Handler {
 	return bodyFirst(
-		compressResponses(s.gate.requireRight(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, who caller) {
+		CompressResponses(s.gate.requireRight(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, who caller) {
 			body, err := io.ReadAll(r.Body) // is there already, and bounded
 			if err != nil || bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) {
 				writeProblem(w, http.StatusBadRequest, "expected one message of the Model Context Protocol: send those of a batch one by one")

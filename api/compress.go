@@ -19,4 +19,5 @@ var compress = func() func(http.Handler) http.HandlerFunc {
 	return wrap
 }()
 
-func compressResponses(next http.Handler) http.Handler { return compress(next) }
+// CompressResponses compresses the answers of a handler that are worth it, where the client likes that.
+func CompressResponses(next http.Handler) http.Handler { return compress(next) }

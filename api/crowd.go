@@ -86,7 +86,7 @@ func busyProblem(err error) *Problem {
 func pageTurn(t turn) web.Turn {
 	refusal := func(err error) error {
 		if p := busyProblem(err); p != nil {
-			return p.toRefusal()
+			return p.ToRefusal()
 		}
 		return err
 	}
@@ -123,6 +123,7 @@ func (c *crowd) recordShed(s *share, cause string, why error) error {
 type crowd struct {
 	long    chan struct{}              // who asks what takes long
 	refused func(cause, caller string) // Server.Shed
+	atOnce  int                        // questions that are asked at the same time
 
 	mu      sync.Mutex
 	callers map[string]*share
@@ -151,7 +152,7 @@ type waiter struct {
 }
 
 func newCrowd() *crowd {
-	return &crowd{long: make(chan struct{}, 1), callers: map[string]*share{}}
+	return &crowd{long: make(chan struct{}, 1), callers: map[string]*share{}, atOnce: readAtOnce}
 }
 
 // leave releases a place, once there is an answer of so many bytes. Sent is to be called when that was sent, or cut. With an error the
@@ -266,7 +267,7 @@ func (c *crowd) giveBack(s *share) {
 
 // admitWaiters assigns free places to those whose turn it is.
 func (c *crowd) admitWaiters() {
-	for c.asking < readAtOnce {
+	for c.asking < c.atOnce {
 		next := -1
 		for i, w := range c.waiting {
 			if w.of.asking < shareAsking && (next < 0 || w.of.isBefore(c.waiting[next].of)) {

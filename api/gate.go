@@ -114,7 +114,7 @@ func (g *Gate) authorizeRequest(r *http.Request, needs right) (caller, error) {
 	if g == nil {
 		return caller{scope: trail.Everything()}, nil
 	}
-	token := tokenOf(r)
+	token := TokenOf(r)
 	if token == "" {
 		return caller{}, g.denyRequest(DeniedNoToken, http.StatusUnauthorized, "say who you are: send a token of the cluster as a bearer token, such as one of `"+g.CreateToken()+"`; in a browser, sign in at /signin")
 	}
@@ -305,8 +305,8 @@ func (g *Gate) maySee(ctx context.Context, user User, namespace string, known bo
 	return may, nil
 }
 
-// tokenOf returns the token of a request: of its header or, where it only reads, of the cookie that signing in left.
-func tokenOf(r *http.Request) string {
+// TokenOf returns the token of a request: of its header or, where it only reads, of the cookie that signing in left.
+func TokenOf(r *http.Request) string {
 	if header := r.Header.Get("Authorization"); header != "" {
 		if scheme, token, _ := strings.Cut(header, " "); strings.EqualFold(scheme, "Bearer") {
 			return strings.TrimSpace(token)
@@ -339,7 +339,7 @@ func (g *Gate) authorizeVisitor(r *http.Request) (web.Visitor, error) {
 	who, err := g.authorizeRequest(r, rightToSeeVMs)
 	var p *Problem
 	if errors.As(err, &p) {
-		return web.Visitor{}, p.toRefusal()
+		return web.Visitor{}, p.ToRefusal()
 	}
 	return web.Visitor{Name: who.user, Scope: who.scope}, err
 }

@@ -115,6 +115,8 @@ func newGuardedServer(f *fakeCluster, scopes *[]trail.Scope) (api.Server, *[]str
 // nobodysPages knows of nothing.
 type nobodysPages struct{ web.Reader }
 
+func (nobodysPages) Fleet(context.Context, bool) ([]trail.FleetLine, error) { return nil, nil }
+
 func (nobodysPages) Summaries(context.Context) ([]trail.ClusterSummary, error) { return nil, nil }
 
 func (nobodysPages) Recorders(context.Context, string, time.Time, time.Time) ([]trail.RecorderStatus, error) {

@@ -33,10 +33,25 @@ const (
 
 func (p *Problem) Error() string { return p.Detail }
 
+// NewProblem makes a problem of a status; of one that asks who the caller is, and of one that may end soon, with what else is to be sent.
+func NewProblem(status int, detail string) *Problem {
+	p := newProblem(status, detail)
+	switch status {
+	case http.StatusUnauthorized:
+		p.challenge = challenge
+	case http.StatusServiceUnavailable:
+		p.retry = retryBusy
+	}
+	return p
+}
+
 // newProblem makes a problem of a status.
 func newProblem(code int, detail string) *Problem {
 	return &Problem{Title: http.StatusText(code), Status: code, Detail: detail}
 }
+
+// ServeHTTP answers with the problem.
+func (p *Problem) ServeHTTP(w http.ResponseWriter, _ *http.Request) { p.write(w) }
 
 // write sends the problem.
 func (p *Problem) write(w http.ResponseWriter) {
@@ -50,8 +65,8 @@ func (p *Problem) write(w http.ResponseWriter) {
 	writeJSON(w, p.Status, problemType, p)
 }
 
-// toRefusal returns the same for the web page.
-func (p *Problem) toRefusal() *web.Refusal {
+// ToRefusal returns the same for the web page.
+func (p *Problem) ToRefusal() *web.Refusal {
 	return &web.Refusal{Status: p.Status, Text: p.Detail, Retry: p.retry}
 }
 

@@ -41,7 +41,8 @@ func (s *reads) buildRoutes() []route {
 	for _, v := range trail.Views() {
 		all = append(all, s.listRoute(v))
 	}
-	return append(append(all, s.whyRoutes()...), s.whatIfRoute(), s.namesRoute(), s.searchRoute(), s.nodesRoute(), s.recordersRoute(), s.settingsRoute())
+	all = append(append(all, s.whyRoutes()...), s.whatIfRoute(), s.namesRoute(), s.searchRoute(), s.nodesRoute())
+	return append(all, s.clustersRoute(), s.recordersRoute(), s.settingsRoute())
 }
 
 // newHandler answers within bounds, compressed where the client likes that.
@@ -51,7 +52,7 @@ func (s *reads) newHandler(ask asking) http.Handler {
 
 // newHandlerWithin is handler with bounds of its own.
 func (s *reads) newHandlerWithin(timeout time.Duration, turn turn, ask asking) http.Handler {
-	return compressResponses(s.gate.requireRight(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, who caller) {
+	return CompressResponses(s.gate.requireRight(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, who caller) {
 		w.Header().Set("Cache-Control", uncached)
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()

@@ -32,6 +32,14 @@ type fakeReader struct {
 
 	recorders []trail.RecorderStatus
 	nodes     []trail.NodeSummary
+	fleet     []trail.FleetLine
+	found     []trail.Found
+}
+
+func (f *fakeReader) Fleet(context.Context, bool) ([]trail.FleetLine, error) { return f.fleet, nil }
+
+func (f *fakeReader) Find(context.Context, string, string) ([]trail.Found, int, error) {
+	return f.found, len(f.found), nil
 }
 
 func (f *fakeReader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {
@@ -56,10 +64,6 @@ func (f *fakeReader) WhyNot(ctx context.Context, q trail.Question) (trail.NotAns
 
 func (f *fakeReader) Names(ctx context.Context, q trail.NameQuery) ([]string, error) {
 	return f.names(ctx, q)
-}
-
-func (f *fakeReader) Find(context.Context, string, string) ([]trail.Found, int, error) {
-	return nil, 0, nil
 }
 
 func (f *fakeReader) Nodes(context.Context, trail.NodeQuery) ([]trail.NodeSummary, error) {

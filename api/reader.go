@@ -36,6 +36,9 @@ type Reader interface {
 	Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.SettingsInForce, error)
 	Names(ctx context.Context, q trail.NameQuery) ([]string, error)
 	Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error)
-	// Find searches for VMs, nodes and migrations; total counts those, too, that are not among the found.
+	// Fleet returns how it stands with each cluster: with worst the worst first, each with its worst in a sentence; else by name.
+	Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error)
+	// Find searches a cluster, or all of them, for a text. Total is how many VMs, nodes and migrations there are, of which at most
+	// trail.MostFound are found.
 	Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error)
 }

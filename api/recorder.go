@@ -13,12 +13,15 @@ import (
 
 const recordersPath = "/api/v1/recorders"
 
-// The headers that describe the recording behind an answer.
+// The headers that describe the recording behind an answer: its state, and the gaps in it.
 const (
-	recorderHeader   = "Evictrail-Recorder-State"
+	RecorderHeader   = "Evictrail-Recorder-State"
 	unobservedHeader = "Evictrail-Not-Observed"
 	standbyHeader    = "Evictrail-Standby-As-Of"
 )
+
+// MissingHeader names the evictrails whose part is missing in an answer about several; without it none is.
+const MissingHeader = "Evictrail-Missing-Sources"
 
 // recorderQuery asks for the state of recorders.
 type recorderQuery struct {
@@ -65,6 +68,9 @@ func addListRecorders(ctx context.Context, reader Reader, header http.Header, cl
 	}
 	if worst, is := trail.Worst(all); is {
 		note = worst.Note()
+		if oldest := trail.OldestStandby(all); oldest != nil {
+			note.Standby = oldest
+		}
 	}
 	var gaps []trail.Gap
 	for _, s := range all {
@@ -77,7 +83,7 @@ func addListRecorders(ctx context.Context, reader Reader, header http.Header, cl
 // addRecorder adds the headers that describe the recording behind an answer. Note may be nil.
 func addRecorder(header http.Header, note *trail.RecorderNote, gaps []trail.Gap) {
 	if note != nil {
-		header.Set(recorderHeader, string(note.State))
+		header.Set(RecorderHeader, string(note.State))
 		if s := note.Standby; s.Answered() {
 			header.Set(standbyHeader, s.AsOf.UTC().Format(time.RFC3339Nano))
 		}

@@ -43,7 +43,7 @@ func (s Server) buildRoutes(c *crowd) []route {
 		if s.Assistant != nil {
 			all = append(all, reads.assistantRoute(s.Assistant))
 		}
-		all = append(all, acknowledging{s.Acknowledgers, s.Gate}.buildRoutes(reads)...)
+		all = append(all, acknowledging{s.Acknowledgers, s.Gate, s.Forward}.buildRoutes(reads)...)
 		all = append(all, documentRoutes()...)
 	}
 	if s.Stream != nil {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -24,8 +25,14 @@ type Server struct {
 	Assistant Assistant
 	// Acknowledgers returns what writes acknowledgements for a caller who sees so much; nil: nothing is written.
 	Acknowledgers func(trail.Scope) Acknowledger
+	// Forward is where acknowledgements are passed on to, instead: it says who may write. Nil: they are not.
+	Forward AcknowledgementWriter
 	// Gate says who callers are, and what each may see; nil: everybody sees everything.
 	Gate *Gate
+	// Around wraps what serves the routes, behind all checks of who sends a request from where; nil: nothing does.
+	Around func(http.Handler) http.Handler
+	// AtOnce is how many questions are asked at the same time; 0: as many as the pool of a database bears.
+	AtOnce int
 	// Hosts are the names under which we are called; none: any.
 	Hosts []string
 	// Observe is called for each request that a route took; may be nil. Route is its template.
@@ -41,7 +48,11 @@ type Server struct {
 
 // Handler serves every path, to whom each is for.
 func (s Server) Handler() http.Handler {
-	return attachCaller(s.cutOffSlowReaders(strictTransport(requireHost(s.Hosts, s.sameSite(s.newRouter())))))
+	var routes http.Handler = s.newRouter()
+	if s.Around != nil {
+		routes = s.Around(routes)
+	}
+	return attachCaller(s.cutOffSlowReaders(strictTransport(requireHost(s.Hosts, s.sameSite(routes)))))
 }
 
 // newRouter routes every path.
@@ -51,21 +62,24 @@ func (s Server) newRouter() *mux.Router {
 		r.Use(s.observeRequests)
 	}
 	crowd := newCrowd()
-	crowd.refused = s.Shed
+	crowd.refused, crowd.atOnce = s.Shed, cmp.Or(s.AtOnce, readAtOnce)
 	for _, route := range s.buildRoutes(crowd) {
 		route.register(r)
 	}
 	r.NotFoundHandler = http.HandlerFunc(unknownPath)
 	if s.Site != nil {
 		site := *s.Site
-		site.Turn, site.LongTurn, site.Admit, site.Guarded = pageTurn(crowd.awaitTurn), pageTurn(crowd.awaitLongTurn), s.Gate.authorizeVisitor, s.Gate != nil
+		site.Turn, site.LongTurn = pageTurn(crowd.awaitTurn), pageTurn(crowd.awaitLongTurn)
 		site.ParseList, site.ParseNodes = readPageQuery, readNodePageQuery
+		if site.Admit == nil {
+			site.Admit, site.Guarded = s.Gate.authorizeVisitor, s.Gate != nil
+		}
 		if s.Gate != nil {
 			site.CreateToken = s.Gate.CreateToken()
 		}
-		acknowledging{s.Acknowledgers, s.Gate}.serveVisitors(&site)
+		acknowledging{s.Acknowledgers, s.Gate, s.Forward}.serveVisitors(&site)
 		pages := r.NewRoute().Subrouter()
-		pages.Use(compressResponses)
+		pages.Use(CompressResponses)
 		site.Route(pages)
 		r.NotFoundHandler = orPage(&site, r.NotFoundHandler)
 	}

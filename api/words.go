@@ -53,7 +53,7 @@ const (
 // readHeaders are those of every answer of a reader, whyHeaders of answers about recorded periods, listHeaders of lists.
 var (
 	readHeaders = []string{headerETag, headerCached, headerVary}
-	whyHeaders  = append([]string{recorderHeader, unobservedHeader, standbyHeader}, readHeaders...)
+	whyHeaders  = append([]string{RecorderHeader, unobservedHeader, standbyHeader}, readHeaders...)
 	listHeaders = append([]string{headerLink, changesHeader}, whyHeaders...)
 )
 
@@ -71,7 +71,7 @@ func describeHeaders() fields {
 		{headerVary, header("What the answer depends on.", true, newTextSchema())},
 		{headerRetry, header("After how many seconds to come again.", true, newCountSchema("Seconds."))},
 		{headerCached, header("private, no-cache: it is the answer for this caller; ask again each time, with If-None-Match.", true, newTextSchema())},
-		{recorderHeader, header("The state of the recorder of the cluster now, of several clusters the worst: "+recorderStates()+". Missing where the question is about the past.", false, newTextSchema())},
+		{RecorderHeader, header("The state of the recorder of the cluster now, of several clusters the worst: "+recorderStates()+". Missing where the question is about the past.", false, newTextSchema())},
 		{unobservedHeader, header("The gaps that overlap the period of the answer, separated by commas: source, from/to (.. while it is open), cause. Missing if there are none.", false, newTextSchema())},
 		{standbyHeader, header("The moment for which the answer speaks, where a standby of the database made it. Otherwise missing.", false,
 			schema{Type: types{"string"}, Format: "date-time"})},
@@ -126,7 +126,8 @@ func describeSchemas(columns []trail.Column) fields {
 	for _, v := range trail.Views() {
 		all = append(all, field{rowName(v), withDescription(rowSchema(v, columns), "A row of "+v.About+". View evictrail_v1."+v.Name+".")})
 	}
-	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Recorder", recorderSchema()}, field{"Settings", settingsSchema()}, field{"Node", nodeSchema()}, field{"Search", searchSchema()}, field{"Acknowledgement", acknowledgementSchema()},
+	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Recorder", recorderSchema()}, field{"Settings", settingsSchema()}, field{"Node", nodeSchema()},
+		field{"Cluster", clusterSchema()}, field{"Search", searchSchema()}, field{"Acknowledgement", acknowledgementSchema()},
 		field{"Problem", problemSchema()})
 }
 

@@ -41,7 +41,7 @@ var ofGuest = []string{LabelNamespace, LabelVMI, LabelNode}
 // Catalogue lists every metric of evictrail, in the order of the documentation. Those of the Go runtime, of the process and
 // of the build are left out.
 func Catalogue() []Metric {
-	return slices.Concat(countedMetrics, stateMetrics, upkeepMetrics, ownMetrics)
+	return slices.Concat(countedMetrics, stateMetrics, upkeepMetrics, ownMetrics, hubMetrics)
 }
 
 var countedMetrics = []Metric{
@@ -151,6 +151,11 @@ var ownMetrics = []Metric{
 	{Name: AuthzDeniedTotal, Type: Counter, Labels: []string{LabelCause}, Help: "Requests refused for want of credentials, by cause."},
 	{Name: RetentionDroppedTotal, Type: Counter, Labels: []string{LabelKind}, Help: "Facts, derived rows and names of people (requesters) dropped for their age, by the replica that did it."},
 	{Name: RetentionLastTimestamp, Type: Gauge, Help: "When this replica last dropped what was old enough. Absent where it never did; only the leader does."},
+}
+
+var hubMetrics = []Metric{
+	{Name: HubSourceUp, Type: Gauge, Labels: []string{LabelSource}, Help: "Whether a source of a hub (evictrail hub) answered when it was last looked at, every 5 s."},
+	{Name: HubSourceRequestDurationSeconds, Type: Histogram, Labels: []string{LabelSource, LabelCode}, Buckets: callBuckets, Help: "Time until a source of a hub began to answer a request, by status class (none: no answer)."},
 }
 
 // byName finds metrics. A name that is not in the catalogue is a mistake in wiring.

@@ -109,6 +109,12 @@ const (
 	RetentionLastTimestamp        = "evictrail_retention_last_timestamp_seconds"
 )
 
+// The names of what a hub says about the evictrails that it asks. No other evictrail has them.
+const (
+	HubSourceUp                     = "evictrail_hub_source_up"
+	HubSourceRequestDurationSeconds = "evictrail_hub_source_request_duration_seconds"
+)
+
 // The metrics of the descheduler that rules and panels use. evictrail never exports them.
 //
 // Source: kubevirt-descheduler-plugins plugins/kubevirtmigrationaware/metrics.go; descheduler metrics/metrics.go.
@@ -145,6 +151,7 @@ const (
 	LabelResult         = "result"
 	LabelRoute          = "route"
 	LabelScope          = "scope"
+	LabelSource         = "source"
 	LabelSQLStateClass  = "sqlstate_class"
 	LabelStage          = "stage"
 	LabelState          = "state"

@@ -12,6 +12,14 @@ var ErrRefused = errors.New("fact refused")
 // ErrNotFound is wrapped by an error that says that nothing is known of what was asked for.
 var ErrNotFound = errors.New("nothing found")
 
+// NewNotFoundError returns an ErrNotFound that says that a VM or a node is not known.
+func NewNotFoundError(of Subject) error {
+	if of.Kind == SubjectNode {
+		return fmt.Errorf("node %s: %w: `evictrail timeline` lists the nodes that are known", of.Name, ErrNotFound)
+	}
+	return fmt.Errorf("VM %s: %w: `evictrail timeline` lists the VMs that are known", of.Name, ErrNotFound)
+}
+
 // AmbiguousError says that a name is known in several clusters, and that one is to be chosen.
 type AmbiguousError struct {
 	Name     string

@@ -1,5 +1,11 @@
 package trail
 
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
 // FoundKind says what was found by a search.
 type FoundKind string
 
@@ -29,4 +35,28 @@ type Found struct {
 	UID       string    `json:"uid,omitempty" db:"uid"`     // of a migration; of a VMI only where the search named it
 	Node      string    `json:"node,omitempty" db:"node"`   // on which a VM runs now; empty where it does not run
 	State     VMState   `json:"state,omitempty" db:"state"` // of a VM that runs now; else empty
+}
+
+// SortFound sorts what was found for a text, as the store does: what is named exactly first, then what begins so, then the rest.
+func SortFound(found []Found, text string) {
+	text = strings.ToLower(strings.TrimSpace(text))
+	slices.SortStableFunc(found, func(a, b Found) int {
+		return cmp.Or(cmp.Compare(a.rank(text), b.rank(text)), cmp.Compare(b.Kind, a.Kind), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.UID, b.UID))
+	})
+}
+
+// rank says how well something answers a search; less is better.
+func (f Found) rank(text string) int {
+	within := f.Name
+	if f.Kind == FoundVM && strings.Contains(text, "/") {
+		within = f.Namespace + "/" + f.Name
+	}
+	switch {
+	case text == f.Name || text == f.UID || f.Kind == FoundVM && text == f.Namespace+"/"+f.Name:
+		return 0
+	case strings.HasPrefix(within, text):
+		return 1
+	}
+	return 2
 }

@@ -1,7 +1,6 @@
 package trail
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -355,58 +354,4 @@ func formatLoopSubject(l Loop) string {
 		return " on " + l.Node
 	}
 	return ""
-}
-
-// FleetLine is how it stands with one cluster among several.
-type FleetLine struct {
-	ClusterSummary
-	Severity Severity
-	Oldest   time.Time // since when the oldest of what is open is; zero where nothing is
-	Text     string    // the worst, in a sentence; empty where nothing is wrong
-}
-
-// NeedsAttention reports whether something is wrong with the cluster or its recorder.
-func (l FleetLine) NeedsAttention() bool { return l.Severity >= SeverityWarning }
-
-// NewFleetLine returns the line of a cluster; o is nil where nothing in it needs reading.
-func NewFleetLine(c ClusterSummary, recorder *RecorderStatus, o *Overview) FleetLine {
-	line := FleetLine{ClusterSummary: c}
-	if o != nil {
-		incidents := o.Incidents()
-		for _, i := range incidents {
-			line.Oldest = minNonZeroTime(line.Oldest, i.Since)
-		}
-		for _, d := range o.Drains {
-			line.Oldest = minNonZeroTime(line.Oldest, d.StartedAt)
-		}
-		if len(incidents) > 0 {
-			line.Severity, line.Text = worstSeverity(incidents), describeNewest(incidents, o.At)
-		} else if len(o.Drains) > 0 {
-			line.Severity, line.Text = SeverityInfo, o.Drains[0].Node+": "+o.Drains[0].Standing(o.At)+"."
-		} else if past := o.describePast(); past != "" {
-			line.Severity, line.Text = o.pastSeverity(), fmt.Sprintf("In the last %s: %s.", formatAbout(o.At.Sub(o.From)), past)
-		}
-	}
-	switch {
-	case line.Severity != SeverityNone:
-	case c.Loops > 0:
-		line.Severity = SeverityCritical
-	case c.Stuck > 0:
-		line.Severity = SeverityWarning
-	case c.Closed > 0:
-		line.Text = formatCount(c.Closed, "loop") + " closed in the last day."
-	}
-	if recorder != nil && !recorder.Certain() {
-		line.Severity = max(line.Severity, SeverityWarning)
-		line.Text = strings.Join(nonEmpty([]string{firstOf(recorder.Why), line.Text}), " ")
-	}
-	return line
-}
-
-// SortFleet sorts lines: the worst first, of equal ones those with more that is open, then the oldest.
-func SortFleet(lines []FleetLine) {
-	open := func(l FleetLine) int { return l.Loops + l.Stuck }
-	slices.SortStableFunc(lines, func(a, b FleetLine) int {
-		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(open(b), open(a)), cmp.Compare(b.Drains, a.Drains), cmp.Compare(b.Closed, a.Closed), cmp.Compare(a.Name, b.Name))
-	})
 }

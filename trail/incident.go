@@ -21,7 +21,31 @@ const (
 
 // String returns the severity as a word at the beginning of a sentence.
 func (s Severity) String() string {
-	return [...]string{"OK", "Info", "Warning", "Critical"}[s]
+	return severityWords[s]
+}
+
+var severityWords = []string{"OK", "Info", "Warning", "Critical"}
+
+// MarshalText returns the severity as programs read it: its word in lower case.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(strings.ToLower(s.String())), nil }
+
+// UnmarshalText reads what MarshalText returned.
+func (s *Severity) UnmarshalText(text []byte) error {
+	i := slices.IndexFunc(severityWords, func(word string) bool { return strings.EqualFold(word, string(text)) })
+	if i < 0 {
+		return fmt.Errorf("severity %q: expected one of %v", text, Severities())
+	}
+	*s = Severity(i)
+	return nil
+}
+
+// Severities lists the severities as programs read them, from the least to the most.
+func Severities() []string {
+	all := slices.Clone(severityWords)
+	for i := range all {
+		all[i] = strings.ToLower(all[i])
+	}
+	return all
 }
 
 // Trouble says what is the matter with the subject of an incident.

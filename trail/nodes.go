@@ -1,6 +1,9 @@
 package trail
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // NodeSummary says in numbers how it stands with a node.
 type NodeSummary struct {
@@ -33,4 +36,20 @@ type NodeQuery struct {
 	Name    string // only those whose names contain this
 	Order   NodeOrder
 	Limit   int // the first that many
+}
+
+// Compare orders two nodes, as the store does.
+func (o NodeOrder) Compare(a, b NodeSummary) int {
+	byName := cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Cluster, b.Cluster))
+	byVMs := cmp.Or(cmp.Compare(b.VMs, a.VMs), byName)
+	switch o {
+	case NodesByName:
+		return byName
+	case NodesByTrouble:
+		return cmp.Or(
+			CompareBools(a.NotReadySince.IsZero(), b.NotReadySince.IsZero()), cmp.Compare(b.Stuck, a.Stuck), cmp.Compare(b.Loops, a.Loops),
+			CompareBools(a.DrainingSince.IsZero(), b.DrainingSince.IsZero()), byVMs)
+	case NodesByVMs:
+	}
+	return byVMs
 }

@@ -66,14 +66,3 @@ type MoveCount struct {
 	Outcome Outcome
 	Count   int
 }
-
-// ClusterSummary says in numbers how it stands with a cluster.
-type ClusterSummary struct {
-	Name       string
-	LastSeenAt time.Time // until when it was watched; zero where it never was
-	Loops      int       // that are open
-	Closed     int       // that were closed in the last day before
-	Stuck      int       // evacuations that are open and have failed attempts
-	Drains     int       // that go on
-	Marred     bool      // a node is not ready, or in the last hour a guest was lost, an evacuation ended without a move, a migration failed, or one overloaded its target
-}

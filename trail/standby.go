@@ -31,6 +31,18 @@ type StandbySigns struct {
 // Answered reports whether a standby made the answer that has the signs. It is false for nil.
 func (s *StandbySigns) Answered() bool { return s != nil && s.Used }
 
+// OldestStandby returns the signs of the standby that is furthest behind of those that made an answer about several clusters.
+// It is nil where none did.
+func OldestStandby(all []RecorderStatus) *StandbySigns {
+	var oldest *StandbySigns
+	for _, s := range all {
+		if s.Standby.Answered() && (oldest == nil || s.Standby.AsOf.Before(oldest.AsOf)) {
+			oldest = s.Standby
+		}
+	}
+	return oldest
+}
+
 // lagShown is how many seconds a standby may be behind before people read of it: its position is asked for every second.
 const lagShown = 2
 

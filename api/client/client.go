@@ -26,6 +26,10 @@ type Options struct {
 	URL       string // http or https; a path is where it is below a proxy
 	CAFile    string // PEM; empty: the system's
 	TokenFile string // whose first line is a bearer token, read for each question; empty: none is sent
+	// Missing is called with what an answer of several evictrails says of those whose part is missing; may be nil.
+	Missing func(text string)
+	// Wrap returns the transport that is used in place of the one that the other options describe; nil: that one.
+	Wrap func(*http.Transport) http.RoundTripper
 }
 
 // The bounds of a conversation. A server answers within 5 s, and what would have been within 25 s, with at most 10 MiB.
@@ -36,10 +40,11 @@ const (
 
 // Client is an evictrail elsewhere. It is safe for concurrent use.
 type Client struct {
-	base      *url.URL
-	http      *http.Client
-	tokenFile string                 // empty: no token is sent
-	token     atomic.Pointer[string] // that was last read from it
+	base    *url.URL
+	http    *http.Client
+	token   func() string // that is sent; nil: none is
+	missing func(text string)
+	last    *atomic.Pointer[string] // what the last answer said is missing; nil or empty: nothing
 }
 
 var _ api.Reader = (*Client)(nil)
@@ -50,7 +55,7 @@ func New(o Options) (*Client, error) {
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" {
 		return nil, errors.New("server URL: expected http://HOST:PORT or https://HOST")
 	}
-	if o.TokenFile != "" && base.Scheme == "http" && !isLoopback(base.Hostname()) {
+	if o.TokenFile != "" && IsClear(base) {
 		return nil, errors.New("server URL: the token would be sent in the clear: use https, or no token")
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -64,36 +69,70 @@ func New(o Options) (*Client, error) {
 			return nil, fmt.Errorf("read CA of the server: %s: expected certificates in PEM", o.CAFile)
 		}
 	}
-	c := &Client{base: base, http: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: refuseRedirect}, tokenFile: o.TokenFile}
-	if err := c.readToken(); err != nil {
-		return nil, err
+	c := &Client{
+		base: base, missing: o.Missing, last: new(atomic.Pointer[string]),
+		http: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: refuseRedirect},
+	}
+	if o.Wrap != nil {
+		c.http.Transport = o.Wrap(transport)
+	}
+	if o.TokenFile != "" {
+		file := &tokenFile{path: o.TokenFile}
+		if err := file.read(); err != nil {
+			return nil, err
+		}
+		c.token = file.current
 	}
 	return c, nil
 }
 
-// readToken reads the token, where there is to be one.
-func (c *Client) readToken() error {
-	if c.tokenFile == "" {
-		return nil
-	}
-	raw, err := os.ReadFile(c.tokenFile)
+// tokenFile is a file whose first line is a token. It is safe for concurrent use.
+type tokenFile struct {
+	path string
+	last atomic.Pointer[string] // that was last read from it
+}
+
+// read reads the token.
+func (f *tokenFile) read() error {
+	raw, err := os.ReadFile(f.path)
 	if err != nil {
 		return fmt.Errorf("read token for the server: %w", err)
 	}
 	line, _, _ := strings.Cut(string(raw), "\n")
 	token := strings.TrimSpace(line)
 	if token == "" {
-		return fmt.Errorf("read token for the server: %s: the first line is empty", c.tokenFile)
+		return fmt.Errorf("read token for the server: %s: the first line is empty", f.path)
 	}
-	c.token.Store(&token)
+	f.last.Store(&token)
 	return nil
 }
 
-// currentToken returns the token that the file has now, so that a renewed one counts at once; while there is none, the former.
-func (c *Client) currentToken() string {
-	_ = c.readToken()
-	return *c.token.Load()
+// current returns the token that the file has now, so that a renewed one counts at once; while there is none, the former.
+func (f *tokenFile) current() string {
+	_ = f.read()
+	return *f.last.Load()
 }
+
+// For returns a client that asks the same evictrail with another token; none where it is empty. It shares the connections.
+func (c *Client) For(token string, missing func(text string)) *Client {
+	other := *c
+	other.token, other.missing = nil, missing
+	if token != "" {
+		other.token = func() string { return token }
+	}
+	return &other
+}
+
+// Missing returns what the last answer said of the evictrails whose part is missing in it; empty: nothing is.
+func (c *Client) Missing() string {
+	if text := c.last.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+// IsClear reports whether others between us and a server could read what is sent there.
+func IsClear(server *url.URL) bool { return server.Scheme == "http" && !isLoopback(server.Hostname()) }
 
 // isLoopback reports whether only this machine is between us and a host.
 func isLoopback(host string) bool {
@@ -125,31 +164,18 @@ func (c *Client) get(ctx context.Context, at *url.URL, mediaType string) ([]byte
 
 // sendRequest is get with a method and a body.
 func (c *Client) sendRequest(ctx context.Context, method string, at *url.URL, mediaType string, body io.Reader) ([]byte, http.Header, error) {
-	target := c.base.JoinPath(at.EscapedPath())
-	target.RawQuery = at.RawQuery
-	r, err := http.NewRequestWithContext(ctx, method, target.String(), body)
+	answer, err := c.do(ctx, method, at, mediaType, body)
 	if err != nil {
-		return nil, nil, fmt.Errorf("ask %s: %w", c.base, err)
-	}
-	if body != http.NoBody {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	r.Header.Set("Accept", mediaType+", application/problem+json")
-	if c.tokenFile != "" {
-		r.Header.Set("Authorization", "Bearer "+c.currentToken())
-	}
-	answer, err := c.http.Do(r)
-	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
-			err = failed.Err // without the whole URL
-		}
-		return nil, nil, fmt.Errorf("ask %s: %w: is evictrail serving there?", c.base, err)
+		return nil, nil, err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	got, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask %s: %w", c.base, err)
+	}
+	text := answer.Header.Get(api.MissingHeader)
+	if c.last.Store(&text); text != "" && c.missing != nil {
+		c.missing(text)
 	}
 	sort, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	switch {
@@ -159,6 +185,32 @@ func (c *Client) sendRequest(ctx context.Context, method string, at *url.URL, me
 		return nil, nil, c.parseProblem(got)
 	}
 	return nil, nil, fmt.Errorf("ask %s: it does not answer as evictrail does (%s, %s): is the URL right?", c.base, answer.Status, sort)
+}
+
+// do sends a request, and returns the answer before it was read.
+func (c *Client) do(ctx context.Context, method string, at *url.URL, mediaType string, body io.Reader) (*http.Response, error) {
+	target := c.base.JoinPath(at.EscapedPath())
+	target.RawQuery = at.RawQuery
+	r, err := http.NewRequestWithContext(ctx, method, target.String(), body)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", c.base, err)
+	}
+	if body != http.NoBody {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("Accept", mediaType+", application/problem+json")
+	if c.token != nil {
+		r.Header.Set("Authorization", "Bearer "+c.token())
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err // without the whole URL
+		}
+		return nil, fmt.Errorf("ask %s: %w: is evictrail serving there?", c.base, err)
+	}
+	return answer, nil
 }
 
 // parseProblem returns the error that a problem describes.
@@ -174,7 +226,7 @@ func (c *Client) parseProblem(body []byte) error {
 		return &trail.AmbiguousError{Name: p.Name, Clusters: p.Clusters}
 	}
 	switch {
-	case p.Status == http.StatusUnauthorized && c.tokenFile == "":
+	case p.Status == http.StatusUnauthorized && c.token == nil:
 		return fmt.Errorf("ask %s: %w: give it with --server-token-file, such as `kubectl create token SERVICEACCOUNT --audience=evictrail > FILE`", c.base, &p)
 	case p.Status == http.StatusUnauthorized:
 		return fmt.Errorf("ask %s: %w: has that of --server-token-file expired?", c.base, &p)

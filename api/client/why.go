@@ -2,6 +2,10 @@ package client
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/evictrail/evictrail/api"
@@ -50,6 +54,39 @@ func (c *Client) Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSumm
 	}
 	err = c.parseJSON(body, &nodes)
 	return nodes, err
+}
+
+// Live reports whether the evictrail lives.
+func (c *Client) Live(ctx context.Context) error {
+	_, _, err := c.get(ctx, &url.URL{Path: "/livez"}, "text/plain")
+	return err
+}
+
+// CheckPage reports whether a page is there. Errors: trail.ErrNotFound; *api.Problem where it is refused.
+func (c *Client) CheckPage(ctx context.Context, at *url.URL) error {
+	answer, err := c.do(ctx, http.MethodHead, at, "text/html", http.NoBody)
+	if err != nil {
+		return err
+	}
+	_ = answer.Body.Close()
+	switch status := answer.StatusCode; {
+	case status == http.StatusNotFound:
+		return fmt.Errorf("page %s: %w", at.Path, trail.ErrNotFound)
+	case status >= http.StatusBadRequest:
+		return api.NewProblem(status, fmt.Sprintf("the page is answered with %d %s", status, strings.ToLower(http.StatusText(status))))
+	}
+	return nil
+}
+
+// Fleet implements api.Reader.
+func (c *Client) Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error) {
+	var lines []trail.FleetLine
+	body, _, err := c.get(ctx, api.ClustersURL(worst), "application/json")
+	if err != nil {
+		return nil, err
+	}
+	err = c.parseJSON(body, &lines)
+	return lines, err
 }
 
 // Recorders implements api.Reader.

@@ -18,6 +18,11 @@ const (
 	withdrawPath    = "/acknowledgements/withdraw"
 )
 
+// Writes reports whether a request is a form of a page that writes: of it the cookie of signing in counts.
+func Writes(r *http.Request) bool {
+	return r.Method == http.MethodPost && (r.URL.Path == acknowledgePath || r.URL.Path == withdrawPath)
+}
+
 // ackBody is what the template "ack" shows of the VM or the node that a page is about.
 type ackBody struct {
 	Cluster, Namespace, VMI, Node string

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -17,6 +15,7 @@ import (
 type frontBody struct {
 	All       []fleetRow // where several clusters are recorded and none is chosen, the worst first
 	Attention int        // of them, how many need attention
+	Sources   bool       // several evictrails record them
 
 	Overview  *trail.Overview
 	Certain   bool         // an empty list may be read as "there was none"
@@ -42,10 +41,9 @@ type frontBody struct {
 // fleetRow is a cluster on the page that lets one choose.
 type fleetRow struct {
 	trail.FleetLine
-	Href     string
-	Recorder *trail.RecorderStatus // nil where its state is not known
-	Certain  bool                  // a number of 0 may be read as "there is none"
-	Now      time.Time
+	Href    string
+	Certain bool // a number of 0 may be read as "there is none"
+	Now     time.Time
 }
 
 // figure is a number at the top of a cluster's page.
@@ -93,8 +91,6 @@ const (
 	happeningsShown = 25
 	drainsShown     = 10
 	blockersShown   = 10
-	fleetRead       = 30 // clusters of which the worst is read
-	fleetAtOnce     = 4  // of them at once
 )
 
 // spans are the times that the front page may look back, each with the step in which moves are counted.
@@ -112,7 +108,7 @@ const spanShown = "6h"
 func frontPage(v *visit) error {
 	v.Title = "Overview"
 	cluster := v.Cluster
-	if cluster == "" && len(v.Clusters) == 1 {
+	if cluster == "" && len(v.Clusters) == 1 && v.reader != nil {
 		cluster = v.Clusters[0].Name
 	}
 	chosen := v.param("span")
@@ -290,50 +286,25 @@ func migrationsHref(cluster string, from, to time.Time, pairs ...string) string 
 
 // allClusters lets one choose among clusters, and shows which of them need somebody.
 func (v *visit) allClusters() error {
-	var b frontBody
-	clusters := slices.Clone(v.Clusters)
-	slices.SortStableFunc(clusters, func(a, b trail.ClusterSummary) int { return weighCluster(b) - weighCluster(a) })
-	overviews := make([]*trail.Overview, len(clusters))
-	var reading errgroup.Group
-	reading.SetLimit(fleetAtOnce)
-	for i, c := range clusters[:min(len(clusters), fleetRead)] {
-		if weighCluster(c) == 0 {
-			continue
-		}
-		reading.Go(func() error {
-			o, err := v.reader.Overview(v.Context(), c.Name, time.Time{}, time.Hour, time.Hour)
-			overviews[i] = &o
-			return err
-		})
-	}
-	if err := reading.Wait(); err != nil {
+	lines, err := v.fleet.Fleet(v.Context(), true)
+	if err != nil {
 		return err
 	}
-	lines := make([]trail.FleetLine, len(clusters))
-	for i, c := range clusters {
-		lines[i] = trail.NewFleetLine(c, v.recorderOf(c.Name), overviews[i])
-	}
-	trail.SortFleet(lines)
+	var b frontBody
 	for _, line := range lines {
-		row := fleetRow{FleetLine: line, Href: buildHref("/", "cluster", line.Name), Recorder: v.recorderOf(line.Name), Now: line.LastSeenAt}
+		row := fleetRow{FleetLine: line, Href: buildHref("/", "cluster", line.Name), Now: line.LastSeenAt}
 		row.Certain = row.Recorder != nil && row.Recorder.Certain()
 		if line.NeedsAttention() {
 			b.Attention++
 		}
+		b.Sources = b.Sources || line.Source != ""
 		b.All = append(b.All, row)
 	}
 	v.Title, v.Content = "Clusters", b
-	v.followLive("all", "")
-	return v.renderPage("front", http.StatusOK)
-}
-
-// weighCluster returns how much there is to read about a cluster; 0: nothing.
-func weighCluster(c trail.ClusterSummary) int {
-	n := 2 * (c.Loops + c.Stuck + c.Drains)
-	if c.Marred {
-		n++
+	if v.reader != nil {
+		v.followLive("all", "")
 	}
-	return n
+	return v.renderPage("front", http.StatusOK)
 }
 
 // listMissingSources says which sources are not there, and what is unknown without them.

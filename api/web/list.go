@@ -174,17 +174,17 @@ func (l list) show(v *visit) error {
 
 // readTable reads the rows that a query asks for, fewer where so many are too large.
 func (v *visit) readTable(view trail.View, q trail.Query) (trail.Table, error) {
-	t, err := v.reader.ListText(v.Context(), view, q)
+	t, err := v.fleet.ListText(v.Context(), view, q)
 	if large, is := errors.AsType[*trail.TooLargeError](err); is {
 		q.Limit, q.MaxBytes = max(1, large.Rows), 0
-		return v.reader.ListText(v.Context(), view, q)
+		return v.fleet.ListText(v.Context(), view, q)
 	}
 	return t, err
 }
 
 // renderList renders the page of a list, and names what was not observed in its period.
 func (v *visit) renderList(b listBody, from, to time.Time) error {
-	all, err := v.reader.Recorders(v.Context(), v.Cluster, from, to)
+	all, err := v.fleet.Recorders(v.Context(), v.Cluster, from, to)
 	if err != nil {
 		return err
 	}
@@ -432,7 +432,7 @@ func nodesPage(v *visit) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBadQuestion, err)
 	}
-	nodes, err := v.reader.Nodes(v.Context(), q)
+	nodes, err := v.fleet.Nodes(v.Context(), q)
 	if err != nil {
 		return err
 	}

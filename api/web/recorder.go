@@ -47,7 +47,7 @@ func bannerOf(all []trail.RecorderStatus, cluster string) *banner {
 		return nil
 	}
 	b := &banner{Class: recorderClass(worst), State: worst.State, Headline: worst.Headline(), Certain: worst.Certain(), Live: slices.ContainsFunc(all, trail.RecorderStatus.Live)}
-	b.Standby = worst.Standby.Notice()
+	b.Standby = trail.OldestStandby(all).Notice()
 	if len(all) == 1 {
 		if !b.Certain {
 			b.Recorder = &worst
@@ -74,6 +74,20 @@ func bannerOf(all []trail.RecorderStatus, cluster string) *banner {
 		b.Headline = fmt.Sprintf("Recording %d cluster%s; %s", len(recorded), pluralSuffix(len(recorded)), newest.LastEvent())
 	}
 	return b
+}
+
+// nameState has the page say how it stands with what it shows: the state of the recorders, and whose part is missing. What is missing is never certain.
+func (v *visit) nameState() {
+	v.Banner = bannerOf(v.recorders, v.Cluster)
+	if v.site.Missing == nil {
+		return
+	}
+	if v.Missing = v.site.Missing(v.Context()); len(v.Missing) > 0 && v.Banner != nil {
+		v.Banner.Certain = false
+		if v.Banner.Class == "good" {
+			v.Banner.Class = "warn"
+		}
+	}
 }
 
 // recorderOf returns the state of the recorder of a cluster; nil where it is not known.
@@ -103,6 +117,6 @@ func (v *visit) nameGaps(cluster string, w window, present bool) error {
 
 // recorderPage shows the banner alone.
 func recorderPage(v *visit) error {
-	v.Banner = bannerOf(v.recorders, v.Cluster)
+	v.nameState()
 	return v.executeTemplate("front", "recorder", http.StatusOK)
 }

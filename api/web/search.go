@@ -25,7 +25,7 @@ func searchPage(v *visit) error {
 	var b searchBody
 	if v.Query != "" {
 		v.Title = "Search: " + v.Query
-		found, total, err := v.reader.Find(v.Context(), v.Cluster, v.Query)
+		found, total, err := v.fleet.Find(v.Context(), v.Cluster, v.Query)
 		if err != nil {
 			return err
 		}

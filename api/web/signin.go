@@ -35,6 +35,17 @@ const signInCookie = "__Host-evictrail"
 // tokenMost bounds a token: browsers drop cookies of more than 4096 bytes with their names.
 const tokenMost = 4000
 
+// DropSignIn takes the token of a visitor out of the cookies of a request.
+func DropSignIn(r *http.Request) {
+	cookies := r.Cookies()
+	r.Header.Del("Cookie")
+	for _, c := range cookies {
+		if c.Name != signInCookie {
+			r.AddCookie(c)
+		}
+	}
+}
+
 // SignedIn returns the token of a visitor who has signed in; empty: nobody has.
 func SignedIn(r *http.Request) string {
 	c, err := r.Cookie(signInCookie)

@@ -19,24 +19,32 @@ import (
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
-// Reader is where pages get what they show. It is safe for concurrent use. Errors: trail.ErrNotFound, *trail.AmbiguousError.
-type Reader interface {
+// FleetReader is where pages about several clusters get what they show: the database of one evictrail, or several evictrails. It is safe for
+// concurrent use. Errors may be a *Refusal.
+type FleetReader interface {
 	Summaries(ctx context.Context) ([]trail.ClusterSummary, error)
 	// Recorders returns the state of the recorder of each cluster, or of the named one. With a non-zero from, each has the gaps that overlap
 	// the period from..to; a zero to is no bound. With an error the states are those that are known without the database.
 	Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error)
+	// Fleet returns how it stands with each cluster: with worst the worst first, each with its worst in a sentence.
+	Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error)
+	Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error)
+	ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error)
+	Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error)
+}
+
+// Reader is where all pages get what they show. It is safe for concurrent use. Errors: trail.ErrNotFound, *trail.AmbiguousError.
+type Reader interface {
+	FleetReader
 	// Overview returns how it stands with a cluster now or, where at is not zero, stood at a moment of the past.
 	Overview(ctx context.Context, cluster string, at time.Time, back, step time.Duration) (trail.Overview, error)
 	Ask(ctx context.Context, q trail.Question) (*trail.Cluster, error)
 	LastSeen(ctx context.Context, cluster string, now time.Time) (time.Time, error)
 	Loop(ctx context.Context, cluster string, id trail.FactID) (string, trail.Loop, error)
 	Recorded(ctx context.Context, cluster string, of trail.Subject, from, to time.Time, most int) ([]trail.Recorded, error)
-	Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error)
 	// Acknowledged returns the acknowledgements that hold now of some VMs and nodes of a cluster.
 	Acknowledged(ctx context.Context, cluster string, of []trail.Subject) (map[trail.Subject]trail.Acknowledgement, error)
 	WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error)
-	ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error)
-	Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error)
 }
 
 // Readers has a page made with a Reader of what a visitor who sees so much may read: all of it with that one. Where that
@@ -52,8 +60,12 @@ func ForAll(r Reader) Readers {
 
 // Site serves the pages.
 type Site struct {
-	// Readers is where pages get what they show.
+	// Readers is where pages get what they show. Nil: Fleet is asked, and there are no pages of one cluster.
 	Readers Readers
+	// Fleet is where the pages of several evictrails get what they show.
+	Fleet FleetReader
+	// Missing returns the evictrails whose part is missing in what was read for a request; nil: there is only one.
+	Missing func(context.Context) []trail.MissingSource
 	// Admit says who a visitor is, and what they may see; an error may be a *Refusal. Nil: everybody sees everything.
 	Admit func(*http.Request) (Visitor, error)
 	// Guarded reports whether visitors are asked who they are: then they can sign in and out.
@@ -92,17 +104,19 @@ func (s *Site) Route(r *mux.Router) {
 		r.Path(path).Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.newPageHandler(show))
 	}
 	get("/", frontPage)
-	get("/vms/{namespace}/{name}", vmPage)
-	get("/nodes/{node}", nodePage)
-	get("/loops/{id}", loopPage)
-	get("/facts", factsPage)
+	if s.Readers != nil {
+		get("/vms/{namespace}/{name}", vmPage)
+		get("/nodes/{node}", nodePage)
+		get("/loops/{id}", loopPage)
+		get("/facts", factsPage)
+		r.Path("/whatif").Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.newPageHandlerWithin(whatif.Within, s.LongTurn, whatIfPage))
+	}
 	get("/search", searchPage)
 	for _, l := range lists {
 		get(l.path, l.show)
 	}
 	get(nodesPath, nodesPage)
 	get(recorderPath, recorderPage)
-	r.Path("/whatif").Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.newPageHandlerWithin(whatif.Within, s.LongTurn, whatIfPage))
 	if s.Guarded {
 		r.Path(signInPath).Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.serveSignIn)
 		r.Path(signInPath).Methods(http.MethodPost).HandlerFunc(s.signIn)
@@ -121,7 +135,8 @@ type visit struct {
 	*http.Request
 	site    *Site
 	scope   trail.Scope // what the visitor may see
-	reader  Reader      // of that
+	fleet   FleetReader // of that
+	reader  Reader      // the same, for the pages of one cluster; nil: there are none
 	limited bool        // the visitor sees some namespaces alone
 	w       http.ResponseWriter
 	status  int          // of the page that was made; 0: none was
@@ -139,6 +154,7 @@ type frame struct {
 	Cluster    string                 // that the page is about; empty: of all
 	Clusters   []trail.ClusterSummary // that are recorded
 	Banner     *banner                // nil where no recorder is known
+	Missing    []trail.MissingSource  // whose part is missing in what the page shows
 	Unobserved string                 // the gaps that overlap the period of the page, in a sentence; empty without any
 	Visitor    string                 // who signed in; empty: nobody has to
 	Theme      string                 // dark, light, or empty: as the browser prefers
@@ -243,18 +259,29 @@ func (v *visit) inTurn(timeout time.Duration, turn Turn, show func(*visit) error
 func (v *visit) readPage(show func(*visit) error) error {
 	request, blank, asked := v.Request, v.frame, v.asked
 	defer func() { v.Request = request }()
-	return v.site.Readers(v.Context(), v.scope, func(ctx context.Context, reader Reader) error {
-		v.Request, v.frame, v.asked, v.reader = request.WithContext(ctx), blank, asked, reader
+	showWith := func(ctx context.Context, fleet FleetReader, reader Reader) error {
+		v.Request, v.frame, v.asked, v.fleet, v.reader = request.WithContext(ctx), blank, asked, fleet, reader
 		if err := v.loadSummaries(); err != nil {
 			return err
 		}
 		return show(v)
+	}
+	if v.site.Readers == nil {
+		return showWith(v.Context(), v.site.Fleet, nil)
+	}
+	return v.site.Readers(v.Context(), v.scope, func(ctx context.Context, reader Reader) error {
+		return showWith(ctx, reader, reader)
 	})
 }
 
 // Unknown answers that there is no such page.
 func (s *Site) Unknown(w http.ResponseWriter, r *http.Request) {
-	s.newPageHandler(func(v *visit) error { return fmt.Errorf("page %s: %w", v.URL.Path, trail.ErrNotFound) })(w, r)
+	s.Refuse(w, r, fmt.Errorf("page %s: %w", r.URL.Path, trail.ErrNotFound))
+}
+
+// Refuse answers with the page of an error, such as trail.ErrNotFound, a *trail.AmbiguousError or a *Refusal.
+func (s *Site) Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	s.newPageHandler(func(*visit) error { return err })(w, r)
 }
 
 // policy lets a page load nothing but our own style, script and pictures.
@@ -262,7 +289,7 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 
 // loadSummaries reads what every page shows: which clusters there are, and the state of their recorders.
 func (v *visit) loadSummaries() (err error) {
-	if v.recorders, err = v.reader.Recorders(v.Context(), "", time.Time{}, time.Time{}); err != nil {
+	if v.recorders, err = v.fleet.Recorders(v.Context(), "", time.Time{}, time.Time{}); err != nil {
 		return err
 	}
 	for _, s := range v.recorders {
@@ -270,7 +297,7 @@ func (v *visit) loadSummaries() (err error) {
 			v.asked = s.At
 		}
 	}
-	v.Clusters, err = v.reader.Summaries(v.Context())
+	v.Clusters, err = v.fleet.Summaries(v.Context())
 	return err
 }
 
@@ -279,7 +306,8 @@ func (v *visit) param(name string) string { return strings.TrimSpace(v.URL.Query
 
 // renderPage makes the page of a template, in place of what was made before.
 func (v *visit) renderPage(name string, status int) error {
-	v.Banner, v.Kept = bannerOf(v.recorders, v.Cluster), v.hiddenWithout(zoneParam)
+	v.Kept = v.hiddenWithout(zoneParam)
+	v.nameState()
 	return v.executeTemplate(name, "layout", status)
 }
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,11 +17,12 @@ func newClusters() *cobra.Command {
 	var q question
 	cmd := &cobra.Command{
 		Use:     "clusters",
-		Short:   "List the clusters, and whether each is recorded as it should be",
+		Short:   "List the clusters, the worst first, and whether each is recorded as it should be",
 		GroupID: "ask",
 		Args:    asUsage(cobra.NoArgs),
-		Long: `List the clusters of which anything is recorded: how it stands with the recording of each, how old its
-newest event is, and what to do where it is not recorded as it should be. Exit status 3 when there is none.`,
+		Long: `List the clusters of which anything is recorded, the worst first: open loops, evacuations whose attempts
+fail and drains of each, how it stands with its recording and how old its newest event is; below, what is wrong,
+and what to do where it is not recorded as it should be. Exit status 3 when there is none.`,
 		Example: `  evictrail clusters
   evictrail clusters --cluster prod -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,25 +65,41 @@ func (q *question) askAll(cmd *cobra.Command, ask func(context.Context, reader) 
 	return nil
 }
 
-// loadClusters returns the state of the recorder of each cluster, or of one, which must be recorded.
-func loadClusters(ctx context.Context, s api.Reader, cluster string) ([]trail.RecorderStatus, error) {
-	all, err := s.Recorders(ctx, cluster, time.Time{}, time.Time{})
+// loadClusters returns how it stands with each cluster, the worst first, or with one, which must be recorded.
+func loadClusters(ctx context.Context, s api.Reader, cluster string) ([]trail.FleetLine, error) {
+	all, err := s.Fleet(ctx, true)
+	if cluster != "" {
+		all = slices.DeleteFunc(all, func(l trail.FleetLine) bool { return l.Name != cluster })
+	}
 	if err == nil && len(all) == 0 {
 		err = checkCluster(ctx, s, cluster)
 	}
-	return slices.Concat([]trail.RecorderStatus{}, all), err
+	return slices.Concat([]trail.FleetLine{}, all), err
 }
 
-// renderClusters returns a table of clusters and, below it, what to do about those that are not recorded as they should
-// be.
-func renderClusters(all []trail.RecorderStatus) string {
-	t := textTable{columns: []tableColumn{{head: "CLUSTER"}, {head: "RECORDING"}}}
+// renderClusters returns a table of clusters and, below it, what is wrong with each and what to do about its recording.
+func renderClusters(all []trail.FleetLine) string {
+	t := textTable{columns: []tableColumn{
+		{head: "CLUSTER"}, {head: "LOOPS"}, {head: "STUCK"}, {head: "DRAINS"}, {head: "RECORDING"},
+	}}
+	sources := slices.ContainsFunc(all, func(l trail.FleetLine) bool { return l.Source != "" })
+	if sources {
+		t.columns = slices.Insert(t.columns, 1, tableColumn{head: "SOURCE"})
+	}
 	var more strings.Builder
-	for _, s := range all {
-		name := renderCell("text", s.Cluster)
-		t.rows = append(t.rows, tableRow{cells: []string{name, s.Headline()}})
-		if notice := s.Notice(); notice != "" {
-			more.WriteString("\n" + wrapParagraph(strings.TrimSpace(name+": "+notice+" "+s.Advice())) + "\n")
+	for _, l := range all {
+		cells := []string{renderCell("text", l.Name), strconv.Itoa(l.Loops), strconv.Itoa(l.Stuck), strconv.Itoa(l.Drains), ""}
+		paragraph := []string{l.Text}
+		if l.Recorder != nil {
+			cells[4] = l.Recorder.Headline()
+			paragraph = append(paragraph, l.Recorder.Advice())
+		}
+		if sources {
+			cells = slices.Insert(cells, 1, renderCell("text", l.Source))
+		}
+		t.rows = append(t.rows, tableRow{cells: cells})
+		if text := strings.TrimSpace(strings.Join(paragraph, " ")); text != "" {
+			more.WriteString("\n" + wrapParagraph(cleanText(l.Name+": "+text)) + "\n")
 		}
 	}
 	text, _ := t.render(0, false)

@@ -49,6 +49,7 @@ func namespaceOf(cmd *cobra.Command) string {
 func findCompletions(cmd *cobra.Command, from *readerFlags, q trail.NameQuery, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 	defer cancel()
+	from.notes = nil
 	s, err := from.openSource(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

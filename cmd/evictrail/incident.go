@@ -90,7 +90,10 @@ func loadIncidents(ctx context.Context, s api.Reader, cluster string, now time.T
 			found.notices = append(found.notices, cmp.Or(r.Cluster, "cluster not known yet")+": "+notice)
 		}
 	}
-	found.behind = standbyNotice(recorders)
+	found.behind = trail.OldestStandby(recorders).Notice()
+	if missing := missingIn(s); missing != "" {
+		found.notices = append(found.notices, missing)
+	}
 	if found.clusters = len(recorders); found.clusters == 0 {
 		found.notices = append(found.notices, "nothing is recorded yet")
 	}

@@ -312,9 +312,10 @@ func noteRecorders(ctx context.Context, s api.Reader, q trail.Query, next *trail
 	if err != nil {
 		return false, err
 	}
-	if behind := standbyNotice(all); behind != "" {
+	if behind := trail.OldestStandby(all).Notice(); behind != "" {
 		printTextf(notes, "evictrail: %s\n", behind)
 	}
+	unseen = missingIn(s) != ""
 	for _, r := range all {
 		for _, line := range []string{r.Notice(), trail.DescribeGaps(r.NotObserved)} {
 			if line != "" {
@@ -324,14 +325,6 @@ func noteRecorders(ctx context.Context, s api.Reader, q trail.Query, next *trail
 		}
 	}
 	return unseen, nil
-}
-
-// standbyNotice returns the one StandbySigns.Notice of an answer about several clusters: all of it is of one server.
-func standbyNotice(all []trail.RecorderStatus) string {
-	if len(all) == 0 {
-		return ""
-	}
-	return all[0].Standby.Notice()
 }
 
 // explainNothing says why a list has no rows, where it has none: that the cluster is not known, that there are none, which is good news where all of the

@@ -118,7 +118,9 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 		&cobra.Group{ID: "keep", Title: "Upkeep:"},
 	)
 	root.AddCommand(newRun(), newRecord(), newDemo(), newPlay(), newAudit())
-	root.AddCommand(withNodeHint(newWhy()), withNodeHint(newWhyNot()), newWhatIf(), newSettings(), newTop(), newSearch(), newClusters(), newMCP())
+	root.AddCommand(
+		withNodeHint(newWhy()), withNodeHint(newWhyNot()), newWhatIf(), newSettings(), newTop(), newSearch(), newClusters(), newMCP(), newHub(),
+	)
 	for _, l := range []list{
 		requestsList, evacuationsList, migrationsList, cooldownsList, loopsList, drainsList, gapsList, loadsList, consequencesList, outagesList, timelineList,
 	} {

@@ -204,7 +204,7 @@ func TestMCPObjects(t *testing.T) {
 		require.Equal(t, exitFound, code, stderr)
 		got := callTool(t, session, c.tool, c.args)
 		if c.tool == "clusters" { // says the time of the answer
-			var a, b []trail.RecorderStatus
+			var a, b []trail.FleetLine
 			require.NoError(t, json.Unmarshal([]byte(want), &a))
 			require.NoError(t, json.Unmarshal(got.object.Answer, &b))
 			require.Len(t, b, len(a))

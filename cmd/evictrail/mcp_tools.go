@@ -68,7 +68,7 @@ var listTools = sync.OnceValue(func() []assistantTool {
 		),
 		newTool(
 			newClusters(),
-			"Which clusters are recorded, and whether each is recorded as it should be.",
+			"Which clusters are recorded, what is open in each, the worst first, and whether each is recorded as it should be.",
 			api.OpenArguments().Schema(),
 			assistant.answerClusters,
 		),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -58,6 +59,7 @@ type service struct {
 // listenFlags say where the API, metrics and health are served, and to whom.
 type listenFlags struct {
 	listen, auth string
+	gated        string   // the value of auth with which callers show tokens; empty: authKubernetes
 	audiences    []string // of tokens, with authKubernetes
 	serverTokens string   // where those for the API server itself are accepted, too
 	alertmanager string   // URL; empty: pages link to none
@@ -71,6 +73,9 @@ func (l *listenFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.alertmanager, "alertmanager-url", "", "`URL` of an Alertmanager as browsers reach it: pages link to a new silence for the alerts of a VM or a node")
 	cmd.Flags().StringVar(&l.serverTokens, "auth-api-tokens", string(api.ServerTokensMetrics), "accept tokens made for the API server itself, which are of use elsewhere: `metrics`: from who scrapes /metrics; all: from everybody; none")
 }
+
+// authGated returns the value of --auth with which callers show tokens.
+func (l *listenFlags) authGated() string { return cmp.Or(l.gated, authKubernetes) }
 
 // addLinkFlags adds the flags that say where pages lead.
 func (l *listenFlags) addLinkFlags(cmd *cobra.Command) {
@@ -90,8 +95,13 @@ func (l *listenFlags) bindAddress(ctx context.Context, log *slog.Logger) (*servi
 	}
 	s := &service{listener: listener, registry: prometheus.NewRegistry(), hosts: l.listAllowedHosts(), log: log}
 	s.metrics = metrics.New(s.registry)
-	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), version.NewCollector("evictrail"))
+	registerProcess(s.registry)
 	return s, nil
+}
+
+// registerProcess registers the metrics of the process and of the build.
+func registerProcess(registry *prometheus.Registry) {
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), version.NewCollector("evictrail"))
 }
 
 // checkFlags refuses to serve a network without protection unless that is said aloud.
@@ -99,8 +109,8 @@ func (l *listenFlags) checkFlags() error {
 	if _, _, err := net.SplitHostPort(l.listen); err != nil {
 		return usageErrorf("listen %q: expected HOST:PORT, such as 127.0.0.1:8080", l.listen)
 	}
-	if l.auth != "" && l.auth != authNone && l.auth != authKubernetes {
-		return usageErrorf("auth %q: expected kubernetes or none", l.auth)
+	if l.auth != "" && l.auth != authNone && l.auth != l.authGated() {
+		return usageErrorf("auth %q: expected %s or none", l.auth, l.authGated())
 	}
 	if u, err := url.Parse(l.alertmanager); l.alertmanager != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "") {
 		return usageErrorf("alertmanager-url %q: expected an address such as https://alertmanager.example", l.alertmanager)
@@ -112,7 +122,7 @@ func (l *listenFlags) checkFlags() error {
 		return usageErrorf("%w", err)
 	}
 	if !l.isLoopback() && l.auth == "" {
-		return usageErrorf("listen %s: other hosts could read VM names there; listen on 127.0.0.1, or say --auth=kubernetes, or --auth=none", l.listen)
+		return usageErrorf("listen %s: other hosts could read VM names there; listen on 127.0.0.1, or say --auth=%s, or --auth=none", l.listen, l.authGated())
 	}
 	return nil
 }
@@ -132,8 +142,8 @@ func (l *listenFlags) checkTokens() error {
 
 // checkTLS refuses to have tokens sent over a network that anybody can read.
 func (l *listenFlags) checkTLS(f *tlsFlags) error {
-	if l.auth == authKubernetes && !l.isLoopback() && !f.isEnabled() {
-		return usageErrorf("auth kubernetes: tokens would be sent in the clear; give --tls-cert-file and --tls-key-file")
+	if l.auth == l.authGated() && !l.isLoopback() && !f.isEnabled() {
+		return usageErrorf("auth %s: tokens would be sent in the clear; give --tls-cert-file and --tls-key-file", l.auth)
 	}
 	return nil
 }

@@ -127,6 +127,7 @@ type sharedCluster struct {
 	vms     []string          // namespace/name
 	nodes   []string
 	loops   []trail.Loop
+	users   int // that ask everything
 }
 
 const tenants = 50
@@ -161,9 +162,12 @@ func shareCluster(t *testing.T) *sharedCluster {
 		_, err = s.DeriveStale(t.Context(), name, func(int) {})
 		require.NoError(t, err)
 	}
-	c := &sharedCluster{store: s, rights: &rights{namespaces: map[string][]string{}}, owner: map[string]string{}}
+	c := &sharedCluster{users: 200, store: s, rights: &rights{namespaces: map[string][]string{}}, owner: map[string]string{}}
 	apiserver := httptest.NewServer(c.rights)
 	t.Cleanup(apiserver.Close)
+	if testing.Short() {
+		c.users = 40
+	}
 	l := listenFlags{listen: "127.0.0.1:0", auth: authKubernetes, audiences: []string{"evictrail"}, serverTokens: string(api.ServerTokensMetrics)}
 	log := slog.New(slog.NewTextHandler(prefixed{t, "site: "}, nil))
 	gate, err := l.newGate(&rest.Config{Host: apiserver.URL}, onlyPrimary(t, s), func() string { return cluster }, metrics.New(prometheus.NewRegistry()), log)
@@ -308,14 +312,11 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// seeTheirOwn has two hundred users (in the short form forty) with rights in some of fifty namespaces ask everything that can be asked, and looks for
+// seeTheirOwn has two hundred users (in the short form, and by way of a hub, forty) with rights in some of fifty namespaces ask everything that can be asked, and looks for
 // the name of anything of a namespace that is not theirs in every answer.
 func seeTheirOwn(t *testing.T, c *sharedCluster) {
 	t.Helper()
-	users := 200
-	if testing.Short() {
-		users = 40
-	}
+	users := c.users
 	var asked, own, refused, foreign atomic.Int64
 	var g errgroup.Group
 	g.SetLimit(4)

@@ -15,10 +15,15 @@ import (
 type tlsFlags struct{ certFile, keyFile, clientCAFile string }
 
 func (f *tlsFlags) addFlags(cmd *cobra.Command) {
+	f.addCertFlags(cmd)
+	cmd.Flags().StringVar(&f.clientCAFile, "tls-client-ca-file", "", "`file` with the CA of the client certificates that may send to /audit (PEM)")
+}
+
+// addCertFlags adds the flags that say with which certificate we serve.
+func (f *tlsFlags) addCertFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.certFile, "tls-cert-file", "", "serve HTTPS with the certificate in this `file` (PEM); read again for each connection")
 	flags.StringVar(&f.keyFile, "tls-key-file", "", "`file` with its key (PEM)")
-	flags.StringVar(&f.clientCAFile, "tls-client-ca-file", "", "`file` with the CA of the client certificates that may send to /audit (PEM)")
 }
 
 // isEnabled reports whether HTTPS is served.

@@ -65,6 +65,7 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 		return usageErrorf("sort %q: expected severity, age or attempts", f.order)
 	}
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	f.from.notes = nil // the screen has them
 	s, err := f.from.openSource(ctx)
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@
 //
 // A Reader (reader.go) returns to its caller what that one may see. Lists and searches read the views of evictrail_v1 and what
 // they are made of: view.go, loop.go, acknowledgement.go, recorded.go, find.go, names.go, nodes.go, changes.go, columns.go. The state of a cluster is read by
-// overview.go, state.go, moved.go, evacuation.go, settings.go, requests.go and clusters.go, that of its recorders by
+// overview.go, fleet.go, state.go, moved.go, evacuation.go, settings.go, requests.go and clusters.go, that of its recorders by
 // recorders.go. Of a standby a reader speaks for the moment up to which that has what was written (standby.go).
 //
 // Why a VM or a node is as it is, is a question (question.go). It is an inquiry (history.go) into one moment: as of now rows are

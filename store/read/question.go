@@ -3,7 +3,6 @@ package read
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -54,10 +53,10 @@ func (s *Reader) Ask(ctx context.Context, q trail.Question) (*trail.Cluster, err
 func (s *Reader) ClusterOf(ctx context.Context, cluster string, of trail.Subject) (string, error) {
 	cluster, within := s.scope.Cluster(cluster)
 	if !within {
-		return "", newNotFoundError(of)
+		return "", trail.NewNotFoundError(of)
 	}
 	if seen, err := s.canSee(ctx, cluster, of); err != nil || !seen {
-		return "", cmp.Or(err, newNotFoundError(of))
+		return "", cmp.Or(err, trail.NewNotFoundError(of))
 	}
 	clusters, err := s.clustersOf(ctx, cluster, of)
 	switch {
@@ -66,16 +65,9 @@ func (s *Reader) ClusterOf(ctx context.Context, cluster string, of trail.Subject
 	case len(clusters) > 1:
 		return "", &trail.AmbiguousError{Name: of.Name, Clusters: clusters}
 	case len(clusters) == 0:
-		return "", newNotFoundError(of)
+		return "", trail.NewNotFoundError(of)
 	}
 	return clusters[0], nil
-}
-
-func newNotFoundError(of trail.Subject) error {
-	if of.Kind == trail.SubjectNode {
-		return fmt.Errorf("node %s: %w: `evictrail timeline` lists the nodes that are known", of.Name, trail.ErrNotFound)
-	}
-	return fmt.Errorf("VM %s: %w: `evictrail timeline` lists the VMs that are known", of.Name, trail.ErrNotFound)
 }
 
 // StillWatched is how long ago a cluster may have been seen last for it to count as watched now.

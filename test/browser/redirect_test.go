@@ -32,6 +32,8 @@ func (anybody) MayAcknowledge(context.Context, api.User, trail.Subject) (bool, e
 // emptyPages knows of no cluster.
 type emptyPages struct{ web.Reader }
 
+func (emptyPages) Fleet(context.Context, bool) ([]trail.FleetLine, error) { return nil, nil }
+
 func (emptyPages) Summaries(context.Context) ([]trail.ClusterSummary, error) { return nil, nil }
 
 func (emptyPages) Recorders(context.Context, string, time.Time, time.Time) ([]trail.RecorderStatus, error) {
