@@ -22,7 +22,10 @@ func TestAnswersDescribeTheirRecording(t *testing.T) {
 		{Source: "evictrail", OpenedAt: at.Add(-time.Hour), ClosedAt: at.Add(-time.Minute), Cause: "not_running"},
 	}
 	const inHeader = "pods 2026-11-21T21:40:00Z/.. forbidden, evictrail 2026-11-21T20:40:00Z/2026-11-21T21:39:00Z not_running"
-	well := trail.RecorderStatus{Cluster: "a", State: trail.RecorderRecording, Why: []string{}, Unseen: []string{}, At: at}
+	well := trail.RecorderStatus{
+		Cluster: "a", State: trail.RecorderRecording, Why: []string{}, Unseen: []string{}, At: at,
+		Standby: &trail.StandbySigns{Used: true, AsOf: at.Add(-time.Minute)},
+	}
 	blind := trail.RecorderStatus{
 		Cluster: "b", State: trail.RecorderNotRecording, Since: at, Why: []string{"Cannot watch."}, Unseen: []string{"pods"}, At: at, NotObserved: gaps,
 		Details: []string{"pods is forbidden: User x"},
@@ -42,6 +45,7 @@ func TestAnswersDescribeTheirRecording(t *testing.T) {
 	list := sendGet(t, h, "/api/v1/loops")
 	require.Equal(t, http.StatusOK, list.Code)
 	require.Equal(t, "not_recording", list.Header().Get("Evictrail-Recorder-State"), "the worst of the clusters")
+	require.Equal(t, at.Add(-time.Minute).Format(time.RFC3339), list.Header().Get("Evictrail-Standby-As-Of"), "the oldest, also of another cluster than the worst")
 	require.Equal(t, inHeader, list.Header().Get("Evictrail-Not-Observed"))
 
 	all := sendGet(t, h, "/api/v1/recorders?from=2026-11-21T20:00:00Z")

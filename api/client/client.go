@@ -115,11 +115,19 @@ func (f *tokenFile) current() string {
 
 // For returns a client that asks the same evictrail with another token; none where it is empty. It shares the connections.
 func (c *Client) For(token string, missing func(text string)) *Client {
-	other := *c
-	other.token, other.missing = nil, missing
+	other := c.Noting(missing)
+	other.token = nil
 	if token != "" {
 		other.token = func() string { return token }
 	}
+	return other
+}
+
+// Noting returns a client that asks the same evictrail with the same token, and calls missing as Options.Missing is called.
+// It shares the connections.
+func (c *Client) Noting(missing func(text string)) *Client {
+	other := *c
+	other.missing = missing
 	return &other
 }
 

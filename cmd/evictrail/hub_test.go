@@ -139,6 +139,7 @@ func TestHub(t *testing.T) {
 			{"timeline", "--cluster", churnCluster, "--limit", "1200"},
 			{"whatif", "--cluster", churnCluster},
 			{"settings", "--cluster", retryCluster},
+			{"search", "vm-d", "--cluster", retryCluster},
 		} {
 			server := east.URL
 			if strings.Contains(strings.Join(q, " "), drainCluster) || strings.Contains(strings.Join(q, " "), churnCluster) {
@@ -161,6 +162,26 @@ func TestHub(t *testing.T) {
 		require.Equal(t, exitNotFound, code, "that there is none is no good news where a source is missing: "+notes)
 		_, out, _ := runCommand(t, "top", "--server", at)
 		require.Contains(t, out+notes, "Source north does not answer")
+		code, out, notes = runCommand(t, "clusters", "--server", at)
+		require.Equal(t, exitFound, code, notes)
+		require.Contains(t, out, churnCluster+": 2 VMs are moved again and again.")
+		require.Regexp(t, `^CLUSTER +SOURCE +LOOPS +STUCK +DRAINS +RECORDING\n`, out)
+		require.Regexp(t, `(?m)^`+retryCluster+` +east +0 +0 +0 +Recording of 21 Nov 2026, replayed$`, out)
+		require.Regexp(t, `(?m)^`+churnCluster+` +west +3 +0 +0 `, out)
+		require.Contains(t, notes, "evictrail: "+named+" What is shown is incomplete.\n")
+	})
+	t.Run("assistants", func(t *testing.T) {
+		t.Parallel()
+		session := connectByCommand(t, "--server", at)
+		for tool, args := range map[string]arguments{"loops": nil, "top": nil, "clusters": nil, "search": {"q": "vm-d"}, "why": {"vm": "demo/vm-d"}} {
+			got := callTool(t, session, tool, args)
+			require.False(t, got.failed, "%s: %s", tool, got.words)
+			require.Equal(t, 1, strings.Count(strings.Join(got.object.Notes, " "), named), "%s: %v", tool, got.object.Notes)
+		}
+		got := callTool(t, connectByCommand(t, "--server", hubOver(t, 0, "east", east.URL)), "loops", nil)
+		require.NotContains(t, got.more, "incomplete")
+		status, _, _ := getPage(t, at+api.AssistantPath)
+		require.Equal(t, http.StatusNotFound, status, "docs/mcp.md says so")
 	})
 	t.Run("health", func(t *testing.T) {
 		t.Parallel()
@@ -184,7 +205,7 @@ func TestHubAnswersAsOneDatabase(t *testing.T) {
 			questions = append(questions, append(append([]string{}, noun...), more...))
 		}
 	}
-	questions = append(questions, []string{"top"}, []string{"timeline", "--limit", "2500"}, []string{"settings"}, []string{"why-not", "node", "worker-2"}, []string{"why", "demo/nobody"}, []string{"whatif"},
+	questions = append(questions, []string{"top"}, []string{"timeline", "--limit", "2500"}, []string{"settings"}, []string{"search", "vm-"}, []string{"search", "worker"}, []string{"search", "nobody"}, []string{"clusters", "--cluster", "nowhere"}, []string{"why-not", "node", "worker-2"}, []string{"why", "demo/nobody"}, []string{"whatif"},
 		[]string{"evacuations", "--cluster", "nowhere"}, []string{"evacuations", "--cluster", "nowhere", "-o", "csv"}, []string{"loops", "-n", "demo", "--node", "worker-1"})
 	atOnce := make(chan struct{}, 2)
 	for _, q := range questions {

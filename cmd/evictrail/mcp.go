@@ -191,8 +191,13 @@ func (a assistant) callTool(ctx context.Context, tool assistantTool, arguments [
 	}()
 	var answer toolAnswer
 	err := a.ask(ctx, func(ctx context.Context, r api.Reader) (err error) {
+		var missing []string
+		if c, remote := r.(*client.Client); remote {
+			r = c.Noting(func(text string) { missing = append(missing, text) })
+		}
 		a.reader = r
 		answer, err = tool.answer(ctx, a, arguments)
+		answer.addMissing(missing)
 		return err
 	})
 	if err != nil {

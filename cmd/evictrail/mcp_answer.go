@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -60,6 +61,15 @@ func fitAnswer(parts int, build func(parts int) (toolAnswer, error)) (toolAnswer
 func (a *toolAnswer) addCutNote(shown, all int, what, otherwise string) {
 	if shown < all {
 		a.notes = append(a.notes, fmt.Sprintf("Left out: %d of %d %s. %s", all-shown, all, what, otherwise))
+	}
+}
+
+// addMissing says whose part is missing in what a hub answered, as far as the answer does not say so.
+func (a *toolAnswer) addMissing(texts []string) {
+	for _, text := range texts {
+		if !slices.ContainsFunc(a.notes, func(note string) bool { return strings.Contains(note, text) }) {
+			a.notes = append(a.notes, text+" What is shown is incomplete.")
+		}
 	}
 }
 
