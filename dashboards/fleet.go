@@ -18,6 +18,7 @@ func newFleetDashboard() Dashboard {
 		variables: newSourceVariables(),
 		rows: []row{
 			{question: "Which cluster needs somebody?", panels: []cog.Builder[dashboard.Panel]{newFleetPanel()}},
+			{question: "How do the clusters compare?", panels: []cog.Builder[dashboard.Panel]{newComparisonPanel(), newFailedPerDayPanel(), newLoopsPerDayPanel()}},
 		},
 	}
 }
@@ -89,4 +90,73 @@ func newFleetPanel() cog.Builder[dashboard.Panel] {
 		OverrideByName("recorder", colourTexts(paint{"^" + trail.RecorderRecording.Label().Short + "$", colourGood},
 			paint{"^" + trail.RecorderDegraded.Label().Short + "$", colourBlocked}, paint{".", colourBad})).
 		Height(16)
+}
+
+// Whole days are counted, in UTC, so the first and the last day of the time range are in it as a whole.
+const daysInRange = `day BETWEEN ($__timeFrom()::timestamptz AT TIME ZONE 'UTC')::date AND ($__timeTo()::timestamptz AT TIME ZONE 'UTC')::date`
+
+const comparisonSQL = `
+WITH summed AS (
+  SELECT
+    cluster,
+    max(day) AS last_day,
+    count(*) AS days,
+    count(*) FILTER (WHERE gaps > 0) AS days_with_gaps,
+    sum(moved + failed + aborted) AS migrations,
+    sum(failed)::float8 / nullif(sum(moved + failed), 0) AS failed,
+    sum(not_needed)::float8 / nullif(sum(needed + not_needed), 0) AS not_needed,
+    sum(objectives_missed)::float8 / nullif(sum(objectives_met + objectives_missed), 0) AS missed,
+    sum(loops) AS loops,
+    sum(dual_retry_loops) AS dual_retry
+  FROM evictrail_v1.cluster_days
+  WHERE ` + daysInRange + `
+  GROUP BY cluster
+)
+SELECT cluster, kubevirt, days, days_with_gaps, migrations, failed, not_needed, missed, summed.loops, dual_retry
+FROM summed
+JOIN evictrail_v1.cluster_days AS d USING (cluster)
+WHERE d.day = last_day
+ORDER BY dual_retry DESC, summed.loops DESC, failed DESC NULLS LAST, cluster
+LIMIT 500`
+
+func newComparisonPanel() cog.Builder[dashboard.Panel] {
+	share := func() []dashboard.DynamicConfigValue { return setColumnUnit(units.PercentUnit) }
+	return newPlainTablePanel("Clusters compared", "What happened in each cluster on the days of the time range: migrations that ended, the share that failed, "+
+		"that was not needed of those of which that is known, and of evacuations that missed their objective; loops that were opened. "+
+		"The version of KubeVirt is that of the last day. Counts of days with gaps may be too low.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, comparisonSQL)).
+		OverrideByName("cluster", []dashboard.DynamicConfigValue{linkColumn(toCluster("Overview of this cluster", UIDOverview))}).
+		OverrideByName("failed", share()).OverrideByName("not_needed", share()).OverrideByName("missed", share()).
+		OverrideByName("dual_retry", colourColumn(units.Short, newThresholds(colourCalm, step{1, colourBad}))).
+		NoValue("no day of this time range was counted").Height(10)
+}
+
+// perDaySQL is a count of each day by cluster, of the clusters that have most of it.
+func perDaySQL(column string) string {
+	return `
+WITH most AS (
+  SELECT cluster
+  FROM evictrail_v1.cluster_days
+  WHERE ` + daysInRange + `
+  GROUP BY cluster
+  HAVING sum(` + column + `) > 0
+  ORDER BY sum(` + column + `) DESC, cluster
+  LIMIT 20
+)
+SELECT day::timestamp AT TIME ZONE 'UTC' AS time, cluster AS metric, ` + column + `::float8 AS value
+FROM evictrail_v1.cluster_days
+JOIN most USING (cluster)
+WHERE ` + daysInRange + `
+ORDER BY 1, 2
+LIMIT 20000`
+}
+
+func newFailedPerDayPanel() cog.Builder[dashboard.Panel] {
+	return newLinesPanel("Failed migrations a day", "Of the 20 clusters with most of them in the time range.", units.Short).Datasource(postgresSource()).
+		WithTarget(newPostgresQuery("A", formatSeries, perDaySQL("failed")))
+}
+
+func newLoopsPerDayPanel() cog.Builder[dashboard.Panel] {
+	return newLinesPanel("Loops opened a day", "Of the 20 clusters with most of them in the time range.", units.Short).Datasource(postgresSource()).
+		WithTarget(newPostgresQuery("A", formatSeries, perDaySQL("loops")))
 }

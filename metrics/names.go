@@ -236,6 +236,7 @@ const (
 	OpState  = "state"
 	OpRetain = "retain"
 	OpSeal   = "seal"
+	OpCount  = "count"
 	OpRetry  = "retry" // a transaction, of whichever of them, that is done again
 )
 

@@ -47,7 +47,6 @@ const (
 type sealer struct {
 	db      *pg.DB
 	cluster string
-	leads   func() bool
 	anchor  string // file; empty: there is none
 	metrics *metrics.Metrics
 	log     *slog.Logger
@@ -55,26 +54,8 @@ type sealer struct {
 	said string // what was last said to be in the way
 }
 
-// run seals days until ctx ends.
-func (s *sealer) run(ctx context.Context) error {
-	next := time.NewTimer(sealFirst)
-	defer next.Stop()
-	for {
-		select {
-		case <-next.C:
-			s.sealDays(ctx, nowUTC())
-			next.Reset(sealEvery)
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
 // sealDays seals the days that have ended at a time, and anchors what is sealed. What is in the way is logged once.
 func (s *sealer) sealDays(ctx context.Context, at time.Time) {
-	if !s.leads() {
-		return
-	}
 	links, err := evidence.Seal(ctx, s.db, s.cluster, at.Add(-sealAfter).UTC().Truncate(24*time.Hour))
 	for _, l := range links {
 		s.log.Info("facts of a day sealed", "cluster", l.Cluster, "day", l.Day.Format(time.DateOnly),

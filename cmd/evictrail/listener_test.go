@@ -16,6 +16,7 @@ import (
 
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -90,6 +91,7 @@ func (l *fairListener) openNow() int {
 
 // TestProbesAreAnsweredBesideIdleConnections has hosts open as many connections as they can and send nothing: probes are answered.
 func TestProbesAreAnsweredBesideIdleConnections(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	l := listenFlags{listen: "127.0.0.1:0"}
 	s, err := l.bindAddress(t.Context(), slog.New(slog.DiscardHandler))

@@ -26,6 +26,7 @@ import (
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tally"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
 )
@@ -282,6 +283,9 @@ func (p player) updateClusterMetrics(ctx context.Context, sink promptly, cluster
 // finishRecording shows how a recording ended. The samples end a little later, when everything has settled and was counted.
 func (p player) finishRecording(ctx context.Context, sink promptly, cluster string, at time.Time) error {
 	if err := p.updateClusterMetrics(ctx, sink, cluster, at); err != nil {
+		return err
+	}
+	if _, err := tally.Count(ctx, p.store.DB, cluster, at); err != nil {
 		return err
 	}
 	p.metrics.CountRest()

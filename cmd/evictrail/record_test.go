@@ -286,6 +286,7 @@ func secretsOf(t *testing.T, name string) map[string]bool {
 
 // TestRecordCommand records a cluster that stands still with the command, until it is stopped and for a time, and plays it.
 func TestRecordCommand(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	cluster := stillCluster(t, "k-blocked-slot")
 	kubeconfig := writeKubeconfig(t, cluster.URL)

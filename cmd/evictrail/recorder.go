@@ -77,10 +77,12 @@ func (r *recorder) run(ctx context.Context) error {
 		if !r.waitForIdentity(ctx) {
 			return nil
 		}
-		k := &keeper{store: r.db.Store, leads: r.sink.Leads, retention: r.f.retention.newPolicy(), metrics: r.config.Metrics, log: r.log}
-		g.Go(func() error { return k.run(ctx) })
-		seal := &sealer{db: r.db.DB, cluster: r.cluster, leads: r.sink.Leads, anchor: r.f.evidence.anchor, metrics: r.config.Metrics, log: r.log}
-		g.Go(func() error { return seal.run(ctx) })
+		k := &keeper{store: r.db.Store, retention: r.f.retention.newPolicy(), metrics: r.config.Metrics, log: r.log}
+		seal := &sealer{db: r.db.DB, cluster: r.cluster, anchor: r.f.evidence.anchor, metrics: r.config.Metrics, log: r.log}
+		days := &dayCounter{db: r.db.DB, cluster: r.cluster, metrics: r.config.Metrics, log: r.log}
+		for _, c := range []chore{{retainFirst, retainEvery, k.dropExpired}, {sealFirst, sealEvery, seal.sealDays}, {countFirst, countEvery, days.countDays}} {
+			g.Go(func() error { return c.run(ctx, r.sink.Leads) })
+		}
 		return leader{r.sink, r.thresholds, r.config.Metrics, r.log, r.leading}.run(ctx, storing, r.config.REST, r.f.leader)
 	})
 	g.Go(func() error { r.monitorSpool(ctx, s); return nil })

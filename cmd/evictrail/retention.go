@@ -93,7 +93,6 @@ const (
 // keeper drops what was kept long enough, while this replica derives.
 type keeper struct {
 	store     *store.Store
-	leads     func() bool
 	retention retention.Policy
 	metrics   *metrics.Metrics
 	log       *slog.Logger
@@ -101,26 +100,8 @@ type keeper struct {
 	said string // what was last said to be in the way
 }
 
-// run drops what is old until ctx ends.
-func (k *keeper) run(ctx context.Context) error {
-	next := time.NewTimer(retainFirst)
-	defer next.Stop()
-	for {
-		select {
-		case <-next.C:
-			k.dropExpired(ctx, nowUTC())
-			next.Reset(retainEvery)
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
 // dropExpired drops what is old at a time.
 func (k *keeper) dropExpired(ctx context.Context, at time.Time) {
-	if !k.leads() {
-		return
-	}
 	did, err := retention.Retain(ctx, k.store.DB, k.retention, at)
 	for _, p := range did.Dropped {
 		k.log.Info("facts of a month dropped, as they were kept long enough", "partition", p.Name, "from", p.From, "until", p.To, "count", p.Facts, "bytes", p.Bytes)

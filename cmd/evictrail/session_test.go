@@ -9,11 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 )
 
 // TestServeEndsWhateverIsOpen stops a server to which somebody has a connection on which nothing was ever asked.
 func TestServeEndsWhateverIsOpen(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	l := listenFlags{listen: "127.0.0.1:0"}
 	s, err := l.bindAddress(t.Context(), slog.New(slog.DiscardHandler))

@@ -150,6 +150,9 @@ c
 
 // TestVerdicts runs mutants of a small module: only the one that a sound test notices counts.
 func TestVerdicts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make check runs it")
+	}
 	t.Parallel()
 	root := t.TempDir()
 	file := regexp.MustCompile(`(?m)^-- (\S+\.\S+) --\n`)

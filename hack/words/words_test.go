@@ -1,6 +1,7 @@
 package words
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -142,6 +143,9 @@ func TestTextsHaveNoHouseWords(t *testing.T) {
 			return nil
 		}
 		text, err := os.ReadFile(path)
+		if bytes.IndexByte(text, 0) >= 0 {
+			return err // a program that was built here
+		}
 		read++
 		for n, line := range strings.Split(string(text), "\n") {
 			for _, problem := range findHouseWords(line) {

@@ -65,3 +65,6 @@ COMMENT ON INDEX evictrail.evacuations_by_node IS 'The evacuations of a node, in
 CREATE INDEX evacuations_unmoved ON evictrail.evacuations (cluster, ended_at)
     WHERE outcome IN ('cancelled', 'vmi_gone');
 COMMENT ON INDEX evictrail.evacuations_unmoved IS 'Evacuations that ended without a move of late: the pages of a fleet and of a cluster.';
+CREATE INDEX evacuations_judged ON evictrail.evacuations (cluster, marked_at) INCLUDE (objective_met)
+    WHERE objective_met IS NOT NULL;
+COMMENT ON INDEX evictrail.evacuations_judged IS 'How often an objective was met on a day: what is counted for a fleet.';

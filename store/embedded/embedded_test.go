@@ -144,6 +144,9 @@ func TestFind(t *testing.T) {
 }
 
 func TestLongPathUsesShortSocketDirectory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make check runs it")
+	}
 	t.Parallel()
 	s := startServer(t, newOptions(filepath.Join(tempDir(t), strings.Repeat("long", 25))))
 	require.NotContains(t, s.socketDir, s.dir.parent)
@@ -153,6 +156,9 @@ func TestLongPathUsesShortSocketDirectory(t *testing.T) {
 }
 
 func TestEndWithoutStop(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make check runs it")
+	}
 	t.Parallel()
 	opts := newOptions(tempDir(t))
 

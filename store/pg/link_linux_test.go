@@ -273,6 +273,9 @@ func TestCredentialsAreReplacedUnderLoad(t *testing.T) {
 
 // TestClientCertificateIsReplaced comes with a certificate, and with another once its file has it.
 func TestClientCertificateIsReplaced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make check runs it")
+	}
 	t.Parallel()
 	ca := newAuthority(t, "CA")
 	server := startSecured(t, ca, canary)

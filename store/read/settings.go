@@ -42,6 +42,15 @@ func (s *Reader) Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.S
 	return slices.Clip(out), err
 }
 
+// SettingsHistory returns all settings that were in force in a cluster, from the oldest to the newest.
+func (s Whole) SettingsHistory(ctx context.Context, cluster string) (history []trail.SettingsInForce, err error) {
+	err = s.runReadOnly(ctx, "read settings", func(tx pgx.Tx) (err error) {
+		history, err = loadSettings(ctx, tx, cluster)
+		return err
+	})
+	return history, err
+}
+
 // loadSettings returns all settings that were in force in a cluster, from the oldest to the newest.
 func loadSettings(ctx context.Context, tx pgx.Tx, cluster string) ([]trail.SettingsInForce, error) {
 	facts, err := tables.FactsBy(ctx, tx, cluster, tables.FactsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": tables.SubjectTexts(trail.RuleSubjects())})

@@ -83,9 +83,18 @@ func (s months) dropRows(ctx context.Context, before, factsFrom time.Time) (map[
 				dropped[of.Name] += int(n)
 			}
 		}
+		if _, err := s.Exec(ctx, dropDaysQuery, pg.Planned, pgx.StrictNamedArgs{"cluster": cluster, "settled": before}); err != nil {
+			return dropped, pg.Explain("drop counted days", err)
+		}
 	}
 	return dropped, nil
 }
+
+// dropDaysQuery drops the days of which rows were dropped: counted again, they would have too few.
+const dropDaysQuery = `
+DELETE FROM evictrail.cluster_days
+WHERE cluster = @cluster
+  AND day <= (@settled::timestamptz AT TIME ZONE 'UTC')::date`
 
 // acknowledgements is the table of what people wrote. It rests on no facts, and nothing rests on it.
 const acknowledgements = "acknowledgements"

@@ -294,6 +294,9 @@ func TestMissingAndForeignFiles(t *testing.T) {
 
 // TestDamageWhileItRuns damages the files below an open spool.
 func TestDamageWhileItRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make check runs it")
+	}
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -36,6 +36,9 @@ func useUntilKilled(what string) error {
 // TestKills kills a process that uses a spool, again and again, and wants what it had acknowledged and not stored to be there, each fact once and in order, and
 // nothing to count as lost.
 func TestKills(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make check runs it")
+	}
 	t.Parallel()
 	const kills = 40
 	self, err := os.Executable()

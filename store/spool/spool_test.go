@@ -227,6 +227,9 @@ func TestFactsComeOutAsTheyWentIn(t *testing.T) {
 }
 
 func TestOneProcessPerSpool(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make check runs it")
+	}
 	t.Parallel()
 	r := openRig(t, t.TempDir(), 1<<30)
 	_, err := Open(Options{Dir: r.Dir, Cluster: "c1", Size: 1 << 30, Log: slog.New(slog.DiscardHandler), Clock: time.Now})

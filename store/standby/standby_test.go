@@ -180,6 +180,7 @@ func TestAStandbyThatLagsDoesNotAnswer(t *testing.T) {
 
 // TestAStandbyThatEnds kills the standby in the middle of an answer, and starts it again.
 func TestAStandbyThatEnds(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	p := newAnsweringPair(t, 30*time.Second)
 	var asked []bool

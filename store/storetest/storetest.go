@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/evictrail/evictrail/leaktest"
 	"github.com/evictrail/evictrail/store"
@@ -21,7 +21,8 @@ import (
 // server is the one that the tests of this process share.
 var server struct {
 	once     sync.Once
-	url      string // of the template database
+	url      string        // of the template database
+	admin    *pgxpool.Pool // makes and drops databases: a connection for each would be a third of all that the tests open
 	embedded *embedded.Server
 	dir      string
 	err      error
@@ -54,6 +55,9 @@ func stopServer() {
 			}
 			return true
 		})
+	}
+	if server.admin != nil {
+		server.admin.Close()
 	}
 	if server.embedded != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -145,6 +149,10 @@ func startServer(ctx context.Context) error {
 			return err
 		}
 	}
+	var err error
+	if server.admin, err = pgxpool.New(ctx, server.url); err != nil {
+		return err
+	}
 	if err := execSQL(ctx, "CREATE DATABASE "+templateName()); err != nil {
 		return err
 	}
@@ -176,12 +184,7 @@ func startEmbedded(ctx context.Context) error {
 }
 
 func execSQL(ctx context.Context, sql string) error {
-	conn, err := pgx.Connect(ctx, server.url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	_, err = conn.Exec(ctx, sql)
+	_, err := server.admin.Exec(ctx, sql)
 	return err
 }
 

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tally"
+)
+
+// chore is what the replica that derives does beside that, from time to time.
+type chore struct {
+	first, every time.Duration // until it is done first, and from then on
+	do           func(ctx context.Context, at time.Time)
+}
+
+// run does a chore while this replica leads, until ctx ends.
+func (c chore) run(ctx context.Context, leads func() bool) error {
+	next := time.NewTimer(c.first)
+	defer next.Stop()
+	for {
+		select {
+		case <-next.C:
+			if leads() {
+				c.do(ctx, nowUTC())
+			}
+			next.Reset(c.every)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// How often days are counted: what a fleet is compared by need not be of this minute.
+const (
+	countFirst = 2 * time.Minute
+	countEvery = 10 * time.Minute
+)
+
+// dayCounter counts what happened on each day.
+type dayCounter struct {
+	db      *pg.DB
+	cluster string
+	metrics *metrics.Metrics
+	log     *slog.Logger
+
+	said string // what was last said to be in the way
+}
+
+// countDays counts the days that are due at a time. What is in the way is logged once.
+func (c *dayCounter) countDays(ctx context.Context, at time.Time) {
+	n, err := tally.Count(ctx, c.db, c.cluster, at)
+	switch {
+	case ctx.Err() != nil:
+	case err == nil:
+		c.said = ""
+		c.log.Debug("days counted", "count", n)
+	case err.Error() != c.said:
+		c.metrics.StoreFailed(metrics.OpCount, err)
+		c.log.Warn("days are not counted, trying again in ten minutes", "err", err)
+		c.said = err.Error()
+	}
+}

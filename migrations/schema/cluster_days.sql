@@ -1,0 +1,28 @@
+-- What happened in a cluster on a day, counted from derived rows (store/tally): a year of a fleet is asked from these. Columns are
+-- described with the view (../views/cluster_days.sql).
+CREATE TABLE evictrail.cluster_days (
+    cluster              text        NOT NULL,
+    day                  date        NOT NULL, -- in UTC
+    kubevirt             text,
+    rules                text,
+    moved                integer     NOT NULL,
+    failed               integer     NOT NULL,
+    aborted              integer     NOT NULL,
+    failed_scheduling    integer     NOT NULL,
+    failed_control_plane integer     NOT NULL,
+    failed_data_plane    integer     NOT NULL,
+    failed_post_copy     integer     NOT NULL,
+    failed_guest_lost    integer     NOT NULL,
+    failed_unknown       integer     NOT NULL,
+    needed               integer     NOT NULL,
+    not_needed           integer     NOT NULL,
+    helped               integer     NOT NULL,
+    harmed               integer     NOT NULL,
+    objectives_met       integer     NOT NULL,
+    objectives_missed    integer     NOT NULL,
+    loops                integer     NOT NULL,
+    dual_retry_loops     integer     NOT NULL,
+    gaps                 integer     NOT NULL,
+    counted_at           timestamptz NOT NULL,
+    PRIMARY KEY (cluster, day)
+);
