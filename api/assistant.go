@@ -119,6 +119,13 @@ func (r turnReader) Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, e
 	return askSoon(ctx, r, func(ctx context.Context, reader Reader) ([]trail.FleetLine, error) { return reader.Fleet(ctx, worst) })
 }
 
+// Compare implements Reader.
+func (r turnReader) Compare(ctx context.Context, q trail.CompareQuery) ([]trail.ClusterComparison, error) {
+	return askSoon(ctx, r, func(ctx context.Context, reader Reader) ([]trail.ClusterComparison, error) {
+		return reader.Compare(ctx, q)
+	})
+}
+
 // Find implements Reader.
 func (r turnReader) Find(ctx context.Context, cluster, text string) ([]trail.Found, int, error) {
 	a, err := askSoon(ctx, r, func(ctx context.Context, reader Reader) (a SearchAnswer, err error) {

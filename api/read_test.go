@@ -34,9 +34,14 @@ type fakeReader struct {
 	nodes     []trail.NodeSummary
 	fleet     []trail.FleetLine
 	found     []trail.Found
+	compared  []trail.ClusterComparison
 }
 
 func (f *fakeReader) Fleet(context.Context, bool) ([]trail.FleetLine, error) { return f.fleet, nil }
+
+func (f *fakeReader) Compare(context.Context, trail.CompareQuery) ([]trail.ClusterComparison, error) {
+	return f.compared, nil
+}
 
 func (f *fakeReader) Find(context.Context, string, string) ([]trail.Found, int, error) {
 	return f.found, len(f.found), nil

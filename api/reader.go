@@ -38,6 +38,8 @@ type Reader interface {
 	Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error)
 	// Fleet returns how it stands with each cluster: with worst the worst first, each with its worst in a sentence; else by name.
 	Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error)
+	// Compare returns how clusters fared, in the order of trail.SortCompared; none to who may not see all of a cluster.
+	Compare(ctx context.Context, q trail.CompareQuery) ([]trail.ClusterComparison, error)
 	// Find searches a cluster, or all of them, for a text. Total is how many VMs, nodes and migrations there are, of which at most
 	// trail.MostFound are found.
 	Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error)

@@ -89,6 +89,17 @@ func (c *Client) Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, erro
 	return lines, err
 }
 
+// Compare implements api.Reader.
+func (c *Client) Compare(ctx context.Context, q trail.CompareQuery) ([]trail.ClusterComparison, error) {
+	var all []trail.ClusterComparison
+	body, _, err := c.get(ctx, api.ComparisonURL(q), "application/json")
+	if err != nil {
+		return nil, err
+	}
+	err = c.parseJSON(body, &all)
+	return all, err
+}
+
 // Recorders implements api.Reader.
 func (c *Client) Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error) {
 	var all []trail.RecorderStatus

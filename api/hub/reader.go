@@ -134,6 +134,23 @@ func (r reader) Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.Se
 	return all, err
 }
 
+// Compare implements api.Reader.
+func (r reader) Compare(ctx context.Context, q trail.CompareQuery) ([]trail.ClusterComparison, error) {
+	var all []trail.ClusterComparison
+	err := gatherAnswers(ctx, q.Cluster, func(ctx context.Context, c *client.Client, at place) ([]trail.ClusterComparison, error) {
+		q := q
+		q.Cluster = at.cluster
+		return c.Compare(ctx, q)
+	}, func(a *asking, at place, compared []trail.ClusterComparison) {
+		for _, c := range compared {
+			c.Cluster, c.Source = a.nameOf(at.source, c.Cluster), at.source.name
+			all = append(all, c)
+		}
+	})
+	trail.SortCompared(all)
+	return all, err
+}
+
 // Nodes implements api.Reader.
 func (r reader) Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error) {
 	var all []trail.NodeSummary

@@ -142,6 +142,7 @@ func TestMCPAnswersAsTheCommands(t *testing.T) {
 		{"top", "top --sort attempts", arguments{"sort": "attempts"}, "/"},
 		{"search", "search vm-", arguments{"q": "vm-"}, "/search?q=vm-"},
 		{"clusters", "clusters", nil, "/"},
+		{"compare", "compare --since 2026-11-20 --until 2026-11-22", arguments{"since": "2026-11-20", "until": "2026-11-22"}, "none"},
 		{"loops", "loops --limit 2", arguments{"limit": 2}, "/loops"},
 		{"loops", "loops --open", arguments{"state": "open"}, "/loops?open=true"},
 		{"evacuations", "evacuations --node worker-2 --cluster c-node-drain --limit 50", arguments{"node": "worker-2", "cluster": "c-node-drain"}, "/evacuations?cluster=c-node-drain&node=worker-2"},
@@ -198,6 +199,7 @@ func TestMCPObjects(t *testing.T) {
 		{"migrations", "migrations --vm demo/vm-d", arguments{"vm": "demo/vm-d"}},
 		{"search", "search worker-2", arguments{"q": "worker-2"}},
 		{"clusters", "clusters", nil},
+		{"compare", "compare --since 2026-11-20", arguments{"since": "2026-11-20"}},
 		{"settings", "settings --at 2026-11-21T00:40:00Z", arguments{"at": "2026-11-21T00:40:00Z"}},
 	} {
 		code, want, stderr := runCommand(t, append(strings.Fields(c.command), "-o", "json", "--server", server)...)
@@ -258,6 +260,7 @@ func TestMCPErrors(t *testing.T) {
 		{"top", arguments{"cluster": "nope"}, `no cluster named "nope"; ` + known},
 		{"search", arguments{"q": "vm-d", "cluster": "nope"}, `no cluster named "nope"; ` + known},
 		{"clusters", arguments{"cluster": "nope"}, `no cluster named "nope"; ` + known},
+		{"compare", arguments{"cluster": "nope"}, `no cluster named "nope"; ` + known},
 		{"settings", arguments{"cluster": "nope"}, `no cluster named "nope"; ` + known},
 		{"whatif", arguments{"cluster": "nope"}, `no cluster named "nope"; ` + known},
 		{"why", arguments{"vm": "demo/nope"}, "VM demo/nope: nothing found: `evictrail timeline` lists the VMs that are known; the tool search finds what there is by a part of its name"},

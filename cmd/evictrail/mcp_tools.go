@@ -72,6 +72,12 @@ var listTools = sync.OnceValue(func() []assistantTool {
 			api.OpenArguments().Schema(),
 			assistant.answerClusters,
 		),
+		newTool(
+			newCompare(),
+			"How clusters fared over days, to compare them: failures, needless moves, missed objectives, loops, versions of KubeVirt.",
+			api.CompareArguments().Schema(),
+			assistant.answerComparison,
+		),
 	}
 	for _, l := range []list{loopsList, evacuationsList, migrationsList, requestsList, drainsList, cooldownsList, gapsList, timelineList} {
 		tools = append(tools, newListTool(l))
@@ -287,6 +293,22 @@ func (a assistant) answerClusters(ctx context.Context, arguments json.RawMessage
 	}
 	out.addCutNote(shown, len(all), "clusters", "Ask about one with the argument cluster.")
 	out.addPage("Page", web.FrontPage(q.Cluster))
+	return out, err
+}
+
+func (a assistant) answerComparison(ctx context.Context, arguments json.RawMessage) (toolAnswer, error) {
+	var q trail.CompareQuery
+	if err := api.CompareArguments().Read(arguments, nowUTC(), &q); err != nil {
+		return toolAnswer{}, err
+	}
+	all, err := loadComparison(ctx, a.reader, q)
+	if err != nil {
+		return toolAnswer{}, err
+	}
+	out, shown, err := fitAnswer(len(all), func(first int) (toolAnswer, error) {
+		return newToolAnswer(renderComparison(all[:first]), all[:first])
+	})
+	out.addCutNote(shown, len(all), "clusters", "Ask about one with the argument cluster.")
 	return out, err
 }
 
