@@ -249,6 +249,12 @@ func (p pages) Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error)
 	return all, refuseVisitor(err)
 }
 
+// Compare implements web.FleetReader.
+func (p pages) Compare(ctx context.Context, q trail.CompareQuery) ([]trail.ClusterComparison, error) {
+	all, err := p.reader.Compare(ctx, q)
+	return all, refuseVisitor(err)
+}
+
 // Find implements web.FleetReader.
 func (p pages) Find(ctx context.Context, cluster, text string) ([]trail.Found, int, error) {
 	found, total, err := p.reader.Find(ctx, cluster, text)

@@ -28,6 +28,7 @@ type FleetReader interface {
 	Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error)
 	// Fleet returns how it stands with each cluster: with worst the worst first, each with its worst in a sentence.
 	Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error)
+	Compare(ctx context.Context, q trail.CompareQuery) ([]trail.ClusterComparison, error)
 	Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error)
 	ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error)
 	Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error)
@@ -112,6 +113,7 @@ func (s *Site) Route(r *mux.Router) {
 		r.Path("/whatif").Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.newPageHandlerWithin(whatif.Within, s.LongTurn, whatIfPage))
 	}
 	get("/search", searchPage)
+	get(comparePath, comparePage)
 	for _, l := range lists {
 		get(l.path, l.show)
 	}
@@ -416,7 +418,7 @@ func cacheAssets(next http.Handler) http.Handler {
 var pages = func() map[string]*template.Template {
 	layout := template.Must(template.New("layout").Funcs(words).ParseFS(files, "templates/layout.html", "templates/chart.html", "templates/ack.html", "templates/links.html"))
 	out := map[string]*template.Template{}
-	for _, name := range []string{"front", "vm", "node", "loop", "facts", "search", "whatif", "list", "signin", "error"} {
+	for _, name := range []string{"front", "vm", "node", "loop", "facts", "search", "whatif", "compare", "list", "signin", "error"} {
 		out[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "templates/"+name+".html"))
 	}
 	return out
