@@ -2,6 +2,7 @@ package lint
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -154,15 +155,13 @@ func (c *catalogue) holds(v any, volatilities ...string) (found bool) {
 	return found
 }
 
-// callsNamed reports whether a value calls one of some functions.
-func (c *catalogue) callsNamed(v any, names map[string]bool) (found string) {
+// callsAny reports whether a value calls one of some functions.
+func (c *catalogue) callsAny(v any, names []string) (found bool) {
 	walk(v, func(n *node) bool {
 		for _, oid := range c.calls(n) {
-			if name := c.functions[oid].name; names[name] {
-				found = name
-			}
+			found = found || slices.Contains(names, c.functions[oid].name)
 		}
-		return found == ""
+		return !found
 	})
 	return found
 }

@@ -241,9 +241,11 @@ func breaksRow(s *statement) (broken bool) {
 }
 
 // sizes are functions that see the table of the coordinator alone.
-var sizes = map[string]bool{"pg_total_relation_size": true, "pg_relation_size": true, "pg_table_size": true, "pg_indexes_size": true}
+var sizes = []string{"pg_total_relation_size", "pg_relation_size", "pg_table_size", "pg_indexes_size"}
 
-func breaksSize(s *statement) bool { return s.catalogue.callsNamed(s.top.node, sizes) != "" }
+func breaksSize(s *statement) bool {
+	return s.catalogue.callsAny(s.top.node, sizes) && !s.catalogue.callsAny(s.top.node, []string{"citus_total_relation_size"})
+}
 
 func breaksLock(s *statement) bool {
 	for _, q := range s.top.all() {
