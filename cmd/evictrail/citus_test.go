@@ -14,6 +14,7 @@ import (
 
 	"github.com/evictrail/evictrail/dashboards/dashboardstest"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/citus/citustest"
 	"github.com/evictrail/evictrail/store/citus/lint"
 	"github.com/evictrail/evictrail/store/retention"
 	"github.com/evictrail/evictrail/store/storetest"
@@ -176,4 +177,39 @@ func crawlPages(t *testing.T, s *store.Store) {
 		next = append(next, fetchPage(t, pages, address).links...)
 	}
 	require.Greater(t, len(seen), 20)
+}
+
+// TestSchemaDistribute prints and refuses on a plain Postgres, and spreads by a stand-in for Citus: status shows what lies where.
+func TestSchemaDistribute(t *testing.T) {
+	t.Parallel()
+	plain, claimed := storetest.NewURL(t), storetest.NewURL(t)
+	require.NoError(t, citustest.Claim(t.Context(), claimed))
+	code, out, stderr := runCommand(t, "schema", "distribute", "--dry-run", "--shards", "7", "--database-url", plain)
+	require.Equal(t, exitFound, code, stderr)
+	require.Contains(t, out, "BEGIN;\nSET LOCAL citus.multi_shard_modify_mode = 'sequential';\n"+
+		"SELECT create_distributed_table('evictrail.subjects', 'cluster', colocate_with => 'none', shard_count => 7);\n")
+	for _, command := range []string{"distribute", "undistribute"} {
+		code, _, stderr = runCommand(t, "schema", command, "--database-url", plain)
+		require.Equal(t, exitError, code, stderr)
+		require.Contains(t, stderr, "this is a plain Postgres")
+		code, _, stderr = runCommand(t, "schema", command, "--database-url", storetest.EmptyURL(t))
+		require.Equal(t, exitError, code, stderr)
+		require.Contains(t, stderr, "run `evictrail schema up`")
+	}
+	code, _, stderr = runCommand(t, "schema", "distribute", "--shards", "0", "--database-url", plain)
+	require.Equal(t, exitUsage, code, stderr)
+	code, out, _ = runCommand(t, "schema", "undistribute", "--dry-run", "--database-url", plain)
+	require.Equal(t, exitFound, code)
+	require.Equal(t, "no table is distributed\n", out)
+
+	code, out, stderr = runCommand(t, "schema", "distribute", "--database-url", claimed)
+	require.Equal(t, exitFound, code, stderr)
+	require.Contains(t, out, "SELECT create_reference_table('evictrail.retention');\n")
+	code, out, stderr = runCommand(t, "schema", "status", "--database-url", claimed)
+	require.Equal(t, exitFound, code, stderr)
+	require.Regexp(t, `Citus: +stand-in, \d+ tables distributed\n`, out)
+	require.Regexp(t, `two:5432 +true +true +\d{2}`, out)
+	code, out, stderr = runCommand(t, "schema", "undistribute", "--database-url", claimed)
+	require.Equal(t, exitFound, code, stderr)
+	require.Contains(t, out, "SELECT undistribute_table('evictrail.subjects');\nCOMMIT;\n")
 }

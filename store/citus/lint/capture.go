@@ -12,9 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/citus/citustest"
 	"github.com/evictrail/evictrail/store/embedded"
 )
 
@@ -47,13 +46,6 @@ func StartServer(tb testing.TB) *Server {
 	return &Server{server}
 }
 
-// claimCitus has a plain Postgres say that it has Citus, so that evictrail sends it what it would send to that. None of its tables are spread.
-const claimCitus = `
-SET allow_system_table_mods = on;
-INSERT INTO pg_catalog.pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion) VALUES (1, 'citus', 10, 11, false, 'none');
-CREATE TABLE pg_catalog.pg_dist_partition (logicalrelid regclass);
-CREATE FUNCTION pg_catalog.citus_total_relation_size(regclass) RETURNS bigint LANGUAGE sql AS 'SELECT pg_catalog.pg_total_relation_size($1)'`
-
 // NewURL returns the URL of the database, which has the current schema and says that it has Citus.
 func (s *Server) NewURL(tb testing.TB) string {
 	tb.Helper()
@@ -63,7 +55,7 @@ func (s *Server) NewURL(tb testing.TB) string {
 		tb.Fatal(err)
 	}
 	defer opened.Close()
-	if _, err := opened.DB.Exec(tb.Context(), claimCitus, pgx.QueryExecModeSimpleProtocol); err != nil {
+	if err := citustest.Claim(tb.Context(), url); err != nil {
 		tb.Fatal(err)
 	}
 	if _, err := opened.Up(tb.Context()); err != nil {
