@@ -139,6 +139,11 @@ race: postgres ## Run the tests of the product with the race detector, which nee
 shuffle: postgres ## Run the tests of the product SHUFFLES times, each time in another order
 	$(GO) test -shuffle on -count $(SHUFFLES) -timeout 5h $(PKG)
 
+.PHONY: citus
+citus: ## Run evictrail on a Citus of yours, in the empty database that EVICTRAIL_TEST_CITUS_URL names, and compare it with a plain Postgres (docs/scale.md)
+	$(if $(EVICTRAIL_TEST_CITUS_URL),,$(error EVICTRAIL_TEST_CITUS_URL is not set: the URL of an empty database with the extension citus, on its coordinator))
+	$(GO) test -tags citus -v -count=1 -timeout $(TEST_TIMEOUT) -run '^TestOnCitus$$' ./cmd/evictrail
+
 .PHONY: fmt
 fmt: lint-install ## Format the code
 	$(BIN)/golangci-lint fmt

@@ -17,7 +17,7 @@ const (
 	// which was folded; NULL is of none. A node may have no row before.
 	derivedQuery = `
 WITH n AS (
-  SELECT *
+  SELECT n.*, CASE WHEN n.derived THEN now() END AS derived_at
   FROM unnest(@subjects::text[], @derived::boolean[], @next::timestamptz[], @versions::bigint[]) AS n(subject, derived, next_at, version)
 ), locked AS MATERIALIZED (
   SELECT s.subject
@@ -29,7 +29,7 @@ WITH n AS (
 ), noted AS (
   UPDATE evictrail.subjects AS s
   SET
-    derived_at = CASE WHEN n.derived THEN now() ELSE s.derived_at END,
+    derived_at = coalesce(n.derived_at, s.derived_at),
     next_at = CASE WHEN n.derived THEN n.next_at ELSE s.next_at END,
     dirty_since = CASE WHEN s.version = n.version THEN NULL ELSE s.dirty_since END
   FROM locked

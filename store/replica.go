@@ -122,7 +122,7 @@ WHERE cluster = @cluster
 // gap is recorded when it, or the one that takes its place, lists again.
 const coveredQuery = `
 SELECT EXISTS (
-  SELECT
+  SELECT 1
   FROM evictrail.watching
   WHERE cluster = @cluster
     AND replica <> @replica

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/migrations"
+	"github.com/evictrail/evictrail/store/citus"
 	"github.com/evictrail/evictrail/store/pg"
 )
 
@@ -79,7 +80,8 @@ const lockSchema = `
 SET LOCAL statement_timeout = 0;
 SET LOCAL lock_timeout = '5min';
 SELECT pg_advisory_xact_lock(4097083626);
-SET LOCAL lock_timeout = '30s'`
+SET LOCAL lock_timeout = '30s';
+` + citus.Sequential
 
 const appliedQuery = `INSERT INTO public.evictrail_schema (version_id, is_applied) VALUES (@version, true)`
 
@@ -113,6 +115,9 @@ func (s *Store) Up(ctx context.Context) ([]int64, error) {
 			}
 			if script.Version == 0 {
 				continue
+			}
+			if err := citus.DistributeNew(ctx, tx); err != nil {
+				return fmt.Errorf("%s: %w", script.Name, err)
 			}
 			if _, err := tx.Exec(ctx, appliedQuery, pgx.StrictNamedArgs{"version": script.Version}); err != nil {
 				return err

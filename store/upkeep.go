@@ -33,7 +33,7 @@ SELECT
         (SELECT min(e.until) FROM ends AS e),
         to_timestamp(0)::timestamp
     ),
-    (SELECT count(*) FROM (SELECT FROM evictrail.events_default WHERE occurred_at >= date_trunc('month', now(), 'UTC') - @back::interval LIMIT @most) AS d),
+    (SELECT count(*) FROM (SELECT 1 FROM evictrail.events_default WHERE occurred_at >= date_trunc('month', now(), 'UTC') - @back::interval LIMIT @most) AS d),
     (SELECT count(*) FROM evictrail.derive_failures),
     (SELECT facts_from FROM evictrail.retention),
     clock_timestamp()`

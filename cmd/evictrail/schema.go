@@ -14,7 +14,7 @@ func newSchema() *cobra.Command {
 		Use: "schema", Short: "Look after the database schema", GroupID: "keep", Args: refuseUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newSchemaUp(), newSchemaStatus(), newSchemaRoles())
+	cmd.AddCommand(newSchemaUp(), newSchemaStatus(), newSchemaRoles(), newSchemaDistribute(), newSchemaUndistribute())
 	return cmd
 }
 
@@ -59,7 +59,7 @@ func newSchemaStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show which schema the database has, and what lies in it", Args: asUsage(cobra.NoArgs),
 		Long: `Print the version of the database's schema and the one that this evictrail needs, the months of facts with their sizes, how many facts come a day, what is
-dropped next and when, and for how long the room lasts. Exit status 1 when they do not get along.
+dropped next and when, and for how long the room lasts; on Citus also its servers, and how many shards each has. Exit status 1 when they do not get along.
 
 A database does not report how much room it has: set it with --capacity. How long things are kept is a flag of "run": set the same here where it is not the default.
 Rows are counted as Postgres estimates them.`,
@@ -82,6 +82,9 @@ Rows are counted as Postgres estimates them.`,
 				return err
 			}
 			out := schemaStatus{Version: status.Version, Expected: status.Expected}
+			if err := out.readCitus(cmd.Context(), s); err != nil {
+				return err
+			}
 			if status.Version == status.Expected || status.Newer() {
 				storage, err := retention.Measure(cmd.Context(), s.DB, nowUTC())
 				if err != nil {

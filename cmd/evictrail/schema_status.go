@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/citus"
 	"github.com/evictrail/evictrail/store/retention"
 )
 
@@ -27,6 +30,44 @@ type schemaStatus struct {
 	SettlesAtBytes *int64          `json:"settles_at_bytes"` // null: it grows without end
 	CapacityBytes  *int64          `json:"capacity_bytes"`   // null: it was not said
 	DaysLeft       *float64        `json:"days_left"`        // null: for ever, or the capacity was not said
+	Citus          *citusStatus    `json:"citus"`            // null: a plain Postgres
+}
+
+// citusStatus is what of it is about a Citus cluster.
+type citusStatus struct {
+	Version string       `json:"version"`
+	Tables  []string     `json:"distributed_tables"`
+	Nodes   []nodeStatus `json:"nodes"`
+}
+
+type nodeStatus struct {
+	Node   string `json:"node"` // host:port
+	Active bool   `json:"active"`
+	Holds  bool   `json:"may_have_shards"`
+	Shards int64  `json:"shards"`
+}
+
+// readCitus takes in which tables lie on which servers.
+func (s *schemaStatus) readCitus(ctx context.Context, from *store.Store) error {
+	state, err := citus.Read(ctx, from.DB)
+	if err != nil || state.Version == "" {
+		return err
+	}
+	s.Citus = &citusStatus{Version: state.Version, Tables: append([]string{}, state.Tables...), Nodes: []nodeStatus{}}
+	for _, n := range state.Nodes {
+		s.Citus.Nodes = append(s.Citus.Nodes, nodeStatus(n))
+	}
+	return nil
+}
+
+// printCitus writes the lines about a Citus cluster.
+func (s *citusStatus) printCitus(line func(cells ...any)) {
+	line("Citus:", fmt.Sprintf("%s, %d tables distributed", s.Version, len(s.Tables)))
+	line()
+	line("NODE", "ACTIVE", "MAY HAVE SHARDS", "SHARDS")
+	for _, n := range s.Nodes {
+		line(n.Node, n.Active, n.Holds, n.Shards)
+	}
 }
 
 type monthStatus struct {
@@ -100,6 +141,9 @@ func (s *schemaStatus) printStatus(out io.Writer, format string) error {
 	}
 	line("database:", s.Version)
 	line("needed:", s.Expected)
+	if s.Citus != nil {
+		s.Citus.printCitus(line)
+	}
 	if s.Classes == nil {
 		return w.Flush()
 	}

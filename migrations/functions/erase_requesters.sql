@@ -27,60 +27,76 @@ $$;
 --
 -- The digests of days (../schema/evidence.sql) leave out what is erased here, and have it in a digest of its own: its salt
 -- goes with the first name, so that nobody can try names out on the digest. A day is not sealed at the same time: the lock.
+--
+-- What is written is computed before, and each fact is changed by its key and constants: Citus refuses an UPDATE that computes.
 CREATE OR REPLACE FUNCTION evictrail.erase_requesters(before timestamptz, most integer) RETURNS TABLE (cluster text, subject text, occurred_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
-    key   text;
-    erase text := 'WITH erased AS (
-        UPDATE evictrail.%I AS e
-        SET detail = (e.detail - ''source_ip'') || jsonb_strip_nulls(jsonb_build_object(
-            ''user'', CASE WHEN o.person IS NOT NULL THEN o.instead END,
-            ''impersonator'', CASE WHEN o.impersonator IS NOT NULL THEN o.instead_of_impersonator END,
-            ''user_agent'', evictrail.without(e.detail ->> ''user_agent'', o.person, o.instead, o.impersonator, o.instead_of_impersonator),
-            ''message'', evictrail.without(e.detail ->> ''message'', o.person, o.instead, o.impersonator, o.instead_of_impersonator),
-            ''stated_reason'', evictrail.without(e.detail ->> ''stated_reason'', o.person, o.instead, o.impersonator, o.instead_of_impersonator),
-            ''requested_by'', evictrail.without(e.detail ->> ''requested_by'', o.person, o.instead, o.impersonator, o.instead_of_impersonator)
-        ))
+    key    text;
+    fresh  text := gen_random_uuid()::text || gen_random_uuid()::text;
+    month  timestamptz := date_trunc('month', before, 'UTC');
+    part   text;
+    fact   record;
+    wanted text := $find$
+        SELECT
+            e.cluster, e.subject, e.occurred_at, e.id, e.seq, date_trunc('month', e.occurred_at AT TIME ZONE 'UTC')::date AS month,
+            (e.detail - 'source_ip') || jsonb_strip_nulls(jsonb_build_object(
+                'user', CASE WHEN e.person IS NOT NULL THEN e.instead END,
+                'impersonator', CASE WHEN e.impersonator IS NOT NULL THEN e.instead_of_impersonator END,
+                'user_agent', evictrail.without(e.detail ->> 'user_agent', e.person, e.instead, e.impersonator, e.instead_of_impersonator),
+                'message', evictrail.without(e.detail ->> 'message', e.person, e.instead, e.impersonator, e.instead_of_impersonator),
+                'stated_reason', evictrail.without(e.detail ->> 'stated_reason', e.person, e.instead, e.impersonator, e.instead_of_impersonator),
+                'requested_by', evictrail.without(e.detail ->> 'requested_by', e.person, e.instead, e.impersonator, e.instead_of_impersonator)
+            )) AS erased
         FROM (
-            SELECT cluster, subject, occurred_at, id,
-                evictrail.person(detail ->> ''user'') AS person, evictrail.instead_of(detail ->> ''user'', $3) AS instead,
-                evictrail.person(detail ->> ''impersonator'') AS impersonator, evictrail.instead_of(detail ->> ''impersonator'', $3) AS instead_of_impersonator
+            SELECT cluster, subject, occurred_at, id, seq, detail,
+                evictrail.person(detail ->> 'user') AS person, evictrail.instead_of(detail ->> 'user', $3) AS instead,
+                evictrail.person(detail ->> 'impersonator') AS impersonator, evictrail.instead_of(detail ->> 'impersonator', $3) AS instead_of_impersonator
             FROM evictrail.%I
             WHERE occurred_at < $1
-              AND kind IN (''eviction_requested'', ''action_requested'')
+              AND kind IN ('eviction_requested', 'action_requested')
               AND (
-                evictrail.person(detail ->> ''user'') IS NOT NULL
-                OR evictrail.person(detail ->> ''impersonator'') IS NOT NULL
-                OR detail ? ''source_ip''
+                evictrail.person(detail ->> 'user') IS NOT NULL
+                OR evictrail.person(detail ->> 'impersonator') IS NOT NULL
+                OR detail ? 'source_ip'
               )
             LIMIT $2
-        ) AS o
-        WHERE (e.cluster, e.subject, e.occurred_at, e.id) = (o.cluster, o.subject, o.occurred_at, o.id)
-        RETURNING e.cluster, e.subject, e.occurred_at, e.seq
-        ), unsalted AS (
-        UPDATE evictrail.evidence AS v SET names_salt = NULL
-        FROM erased AS x
-        WHERE v.cluster = x.cluster
-          AND x.seq > v.after_seq
-          AND x.seq <= v.last_seq
-          AND v.month = date_trunc(''month'', x.occurred_at, ''UTC'')::date
-          AND v.names_salt IS NOT NULL
-        )
-        SELECT cluster, subject, occurred_at FROM erased';
+        ) AS e$find$;
 BEGIN
     IF before > now() - interval '1 day' THEN
         RAISE EXCEPTION 'erase names before %: expected a time a day ago or longer', before USING ERRCODE = '22023';
     END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('evictrail names', 0));
-    UPDATE evictrail.retention
-    SET name_key = gen_random_uuid()::text || gen_random_uuid()::text, name_month = date_trunc('month', before, 'UTC')
-    WHERE name_month IS DISTINCT FROM date_trunc('month', before, 'UTC');
+    UPDATE evictrail.retention AS r
+    SET name_key = fresh, name_month = month
+    WHERE r.name_month IS DISTINCT FROM month;
     SELECT name_key INTO key FROM evictrail.retention;
-    RETURN QUERY EXECUTE format(erase, 'events', 'events') USING before, most, key;
-    IF to_regclass('evictrail.events_next') IS NOT NULL THEN
-        RETURN QUERY EXECUTE format(erase, 'events_next', 'events_next') USING before, most, key;
-    END IF;
+    FOREACH part IN ARRAY ARRAY['events', 'events_next'] LOOP
+        CONTINUE WHEN to_regclass('evictrail.' || part) IS NULL;
+        FOR fact IN EXECUTE format(wanted, part) USING before, most, key LOOP
+            IF part = 'events' THEN
+                UPDATE evictrail.events AS e
+                SET detail = fact.erased
+                WHERE e.cluster = fact.cluster AND e.subject = fact.subject AND e.occurred_at = fact.occurred_at AND e.id = fact.id;
+            ELSE
+                UPDATE evictrail.events_next AS e
+                SET detail = fact.erased
+                WHERE e.cluster = fact.cluster AND e.subject = fact.subject AND e.occurred_at = fact.occurred_at AND e.id = fact.id;
+            END IF;
+            UPDATE evictrail.evidence AS v
+            SET names_salt = NULL
+            WHERE v.cluster = fact.cluster
+              AND v.last_seq >= fact.seq
+              AND v.after_seq < fact.seq
+              AND v.month = fact.month
+              AND v.names_salt IS NOT NULL;
+            cluster := fact.cluster;
+            subject := fact.subject;
+            occurred_at := fact.occurred_at;
+            RETURN NEXT;
+        END LOOP;
+    END LOOP;
 END
 $$;
 REVOKE ALL ON FUNCTION evictrail.erase_requesters(timestamptz, integer) FROM PUBLIC;

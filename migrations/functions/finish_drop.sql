@@ -10,7 +10,7 @@ BEGIN
     ANALYZE evictrail.events_next;
     LOCK TABLE ONLY evictrail.events IN ACCESS EXCLUSIVE MODE;
     SELECT dropping INTO boundary FROM evictrail.retention WHERE complete;
-    IF boundary IS NULL OR EXISTS (SELECT FROM evictrail.subjects WHERE dirty_since < boundary) THEN
+    IF boundary IS NULL OR EXISTS (SELECT 1 FROM evictrail.subjects WHERE dirty_since < boundary) THEN
         RETURN;
     END IF;
     FOR part IN

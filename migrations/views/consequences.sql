@@ -1,3 +1,4 @@
+-- Citus knows no WITH RECURSIVE over several servers, so the five steps are written out.
 CREATE OR REPLACE VIEW evictrail_v1.consequences AS
 SELECT
     c.cluster,
@@ -18,18 +19,20 @@ SELECT
     c.changed_at
 FROM evictrail.consequences AS c
 LEFT JOIN LATERAL (
-    WITH RECURSIVE up AS (
-        SELECT c.cause_uid, c.cause_need, c.likelihood, 1 AS steps
-        UNION ALL
-        SELECT n.cause_uid, n.cause_need, greatest(up.likelihood, n.likelihood), up.steps + 1
-        FROM up
-        JOIN evictrail.consequences AS n ON n.cluster = c.cluster AND n.migration_uid = up.cause_uid
-        WHERE up.steps < 5
-          AND up.cause_need <> 'not_needed'
-    )
-    SELECT cause_uid, likelihood, steps
-    FROM up
-    WHERE cause_need = 'not_needed'
+    -- Each row is a way back, up to the first cause that was not needed.
+    SELECT
+        coalesce(n5.cause_uid, n4.cause_uid, n3.cause_uid, n2.cause_uid, n1.cause_uid) AS cause_uid,
+        greatest(n1.likelihood, n2.likelihood, n3.likelihood, n4.likelihood, n5.likelihood) AS likelihood,
+        num_nonnulls(n1.cause_uid, n2.cause_uid, n3.cause_uid, n4.cause_uid, n5.cause_uid) AS steps
+    FROM evictrail.consequences AS n1
+    LEFT JOIN evictrail.consequences AS n2 ON n2.cluster = n1.cluster AND n2.migration_uid = n1.cause_uid AND n1.cause_need <> 'not_needed'
+    LEFT JOIN evictrail.consequences AS n3 ON n3.cluster = n2.cluster AND n3.migration_uid = n2.cause_uid AND n2.cause_need <> 'not_needed'
+    LEFT JOIN evictrail.consequences AS n4 ON n4.cluster = n3.cluster AND n4.migration_uid = n3.cause_uid AND n3.cause_need <> 'not_needed'
+    LEFT JOIN evictrail.consequences AS n5 ON n5.cluster = n4.cluster AND n5.migration_uid = n4.cause_uid AND n4.cause_need <> 'not_needed'
+    WHERE n1.cluster = c.cluster
+      AND n1.subject = c.subject
+      AND n1.consequence_id = c.consequence_id
+      AND coalesce(n5.cause_need, n4.cause_need, n3.cause_need, n2.cause_need, n1.cause_need) = 'not_needed'
     ORDER BY likelihood, steps, cause_uid
     LIMIT 1
 ) AS r ON true;

@@ -24,7 +24,7 @@ CROSS JOIN LATERAL (
 ) AS d
 WHERE d.decided_at <= c.alive_at
   AND NOT EXISTS (
-    SELECT FROM evictrail.cooldown_decisions AS later
+    SELECT 1 FROM evictrail.cooldown_decisions AS later
     WHERE later.cluster = d.cluster
       AND later.subject = d.subject
       AND later.layer = d.layer

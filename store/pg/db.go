@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,9 +25,9 @@ const (
 // middle of it, such as one that was stopped, must not hold up the others.
 const writing = `BEGIN;
 SET LOCAL idle_in_transaction_session_timeout = '5s';
-SET LOCAL plan_cache_mode = force_generic_plan;
 SET LOCAL jit = off;
-SET LOCAL max_parallel_workers_per_gather = 0`
+SET LOCAL max_parallel_workers_per_gather = 0;
+`
 
 // DB is a pool of connections to one database. It is safe for concurrent use.
 type DB struct {
@@ -34,6 +35,8 @@ type DB struct {
 	// Retried is called for each transaction that is done again, with the error for which; nil calls nobody. It is set
 	// before anything is written.
 	Retried func(error)
+
+	onCitus atomic.Pointer[bool] // nil: not asked yet
 }
 
 // Connect returns the connections to a database, which need not be there yet: nothing is asked of it. The url is a
@@ -68,7 +71,7 @@ func (db *DB) Ping(ctx context.Context) error { return Explain("reach database",
 func (db *DB) InTx(ctx context.Context, doing string, run func(pgx.Tx) error) error {
 	var err error
 	for i := 1; ; i++ {
-		err = pgx.BeginTxFunc(ctx, db.Pool, pgx.TxOptions{BeginQuery: writing}, run)
+		err = pgx.BeginTxFunc(ctx, db.Pool, pgx.TxOptions{BeginQuery: writing + db.PlanOnce(ctx, db.Pool)}, run)
 		if i == attempts || !isRetryable(err) {
 			break
 		}

@@ -28,7 +28,7 @@ func (s *Reader) loadHistory(ctx context.Context, asked trail.Question) (*trail.
 	var h *trail.Cluster
 	of, cluster := asked.Of, asked.Cluster
 	err := s.readFacts(ctx, "read the history of "+of.Name, func(tx pgx.Tx) error {
-		q := &inquiry{tx: tx, cluster: cluster, of: of, since: pg.EarlierTime(asked.Since, asked.From), move: asked.Move, recordedNow: !asked.From.IsZero(), at: asked.At}
+		q := &inquiry{db: s.db, tx: tx, cluster: cluster, of: of, since: pg.EarlierTime(asked.Since, asked.From), move: asked.Move, recordedNow: !asked.From.IsZero(), at: asked.At}
 		err := q.loadCommon(ctx)
 		switch {
 		case err != nil:
@@ -55,6 +55,7 @@ func (s *Reader) loadHistory(ctx context.Context, asked trail.Question) (*trail.
 
 // inquiry is one question about a VM or a node as of a time, and what all its answers need.
 type inquiry struct {
+	db          *pg.DB
 	tx          pgx.Tx
 	cluster     string
 	of          trail.Subject

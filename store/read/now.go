@@ -76,7 +76,7 @@ func (q *inquiry) loadStatus(ctx context.Context) (rows map[trail.Subject]trail.
 	known := false
 	namespace, vmi := q.of.VM()
 	var batch pgx.Batch
-	batch.Queue(planOnceQuery)
+	batch.Queue(q.db.PlanOnce(ctx, q.tx))
 	batch.Queue(statusQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subject": pg.CleanText(q.of.String()), "at": q.at}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		known = true
 		return row.Scan(&late)
@@ -318,7 +318,6 @@ ORDER BY ` + order
 }
 
 const (
-	planOnceQuery = `SET LOCAL plan_cache_mode = force_generic_plan`
 	planEachQuery = `SET LOCAL plan_cache_mode = auto`
 	statusQuery   = `
 SELECT dirty_since IS NOT NULL OR coalesce(next_at <= @at, false)

@@ -257,7 +257,7 @@ ORDER BY occurred_at
 LIMIT 1`
 	settingsChangedQuery = `
 SELECT EXISTS (
-  SELECT FROM evictrail.events
+  SELECT 1 FROM evictrail.events
   WHERE cluster = @cluster
     AND kind = 'config_seen'
     AND occurred_at > @from

@@ -19,14 +19,14 @@ const lookBack = 24 * time.Hour
 // What was going on at a node: whether a loop or a drain that was recorded lasted at some time of a stay.
 const goingOnQuery = `
 SELECT EXISTS (
-  SELECT
+  SELECT 1
   FROM evictrail.loops
   WHERE cluster = @cluster
     AND node = @node
     AND opened_at <= @until
     AND open_until >= @since
 ), EXISTS (
-  SELECT
+  SELECT 1
   FROM evictrail.drains
   WHERE cluster = @cluster
     AND subject = @subject

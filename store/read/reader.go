@@ -59,7 +59,7 @@ func (s *Reader) addScopeArgs(args pgx.StrictNamedArgs) pgx.StrictNamedArgs {
 const (
 	loopSeen  = `(namespace = ANY(@seen) OR EXISTS (SELECT FROM jsonb_path_query(evidence, '$[*].vmi') AS x WHERE split_part(x #>> '{}', '/', 1) = ANY(@seen)))`
 	drainSeen = `EXISTS (
-    SELECT FROM evictrail.placements AS p
+    SELECT 1 FROM evictrail.placements AS p
     WHERE p.cluster = drains.cluster
       AND p.node = drains.node
       AND p.namespace = ANY(@seen)
@@ -67,7 +67,7 @@ const (
       AND p.open_until >= drains.started_at
   )`
 	outageSeen = `EXISTS (
-    SELECT FROM evictrail.placements AS p
+    SELECT 1 FROM evictrail.placements AS p
     WHERE p.cluster = node_outages.cluster
       AND p.node = node_outages.node
       AND p.namespace = ANY(@seen)

@@ -25,8 +25,8 @@ func (s Whole) StrangeRequests(ctx context.Context, cluster string) (int, error)
 
 const coverageQuery = `
 SELECT
-    EXISTS (SELECT FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('audit', 'admission+audit')),
-    EXISTS (SELECT FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('admission', 'admission+audit'))`
+    EXISTS (SELECT 1 FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('audit', 'admission+audit')),
+    EXISTS (SELECT 1 FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('admission', 'admission+audit'))`
 
 // loadCoverage returns which sources of requests a cluster has.
 func (s *Reader) loadCoverage(ctx context.Context, cluster string) (trail.Coverage, error) {

@@ -77,7 +77,7 @@ WHERE d.cluster = @cluster
   AND d.until > @now
   AND d.decided_at <= @now
   AND NOT EXISTS (
-    SELECT FROM evictrail.cooldown_decisions AS r
+    SELECT 1 FROM evictrail.cooldown_decisions AS r
     WHERE r.cluster = d.cluster
       AND r.subject = d.subject
       AND r.layer = d.layer

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -85,10 +86,10 @@ func listQuery(v trail.View, selection string, q trail.Query, in scope, reader t
 		from += "  WHERE " + strings.Join(where, "\n    AND ") + "\n"
 	}
 	order := fmt.Sprintf("ORDER BY %s %s, %s %[2]s, cluster %[2]s", v.At, direction, v.Key)
-	limit := ""
+	const limit = "\nLIMIT @limit"
+	args["limit"] = int64(math.MaxInt64) // all: Citus names the columns of whole rows f1, f2, ... where there is no limit
 	if q.Limit > 0 {
 		args["limit"] = q.Limit + 1
-		limit = "\nLIMIT @limit"
 	}
 	from += "  " + order + limit
 	if len(in.clusters) > 0 {
@@ -117,17 +118,17 @@ type scope struct {
 const clustersWithQuery = `
 SELECT cluster
 FROM evictrail.clusters AS c
-WHERE (@node = '' OR EXISTS (SELECT FROM evictrail.subjects AS s WHERE s.cluster = c.cluster AND s.subject = 'node:' || @node))
+WHERE (@node = '' OR EXISTS (SELECT 1 FROM evictrail.subjects AS s WHERE s.cluster = c.cluster AND s.subject = 'node:' || @node))
   AND (
     @namespace = ''
     OR EXISTS (
-      SELECT FROM evictrail.subjects AS s
+      SELECT 1 FROM evictrail.subjects AS s
       WHERE s.cluster = c.cluster
         AND (s.subject LIKE 'vmi:%' OR s.subject LIKE 'node:%')
         AND starts_with(s.subject, 'vmi:' || @namespace || '/')
     )
-    OR EXISTS (SELECT FROM evictrail.subjects AS s WHERE s.cluster = c.cluster AND s.subject = 'namespace:' || @namespace)
-    OR EXISTS (SELECT FROM evictrail.eviction_requests AS r WHERE r.cluster = c.cluster AND r.namespace = @namespace)
+    OR EXISTS (SELECT 1 FROM evictrail.subjects AS s WHERE s.cluster = c.cluster AND s.subject = 'namespace:' || @namespace)
+    OR EXISTS (SELECT 1 FROM evictrail.eviction_requests AS r WHERE r.cluster = c.cluster AND r.namespace = @namespace)
   )
 ORDER BY cluster`
 

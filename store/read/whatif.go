@@ -111,7 +111,7 @@ func (s *Reader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, 
 	q.Since, q.Until = q.Since.UTC(), q.Until.UTC()
 	var answer whatif.Answer
 	err = pgx.BeginTxFunc(ctx, s.db, pgx.TxOptions{BeginQuery: replayOnly}, func(tx pgx.Tx) error {
-		i := inquiry{tx: tx, cluster: cluster, at: q.Until}
+		i := inquiry{db: s.db, tx: tx, cluster: cluster, at: q.Until}
 		if err := i.loadCommon(ctx); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ SELECT evictrail.begin_drop(@boundary, current_user)`
 SELECT *
 FROM evictrail.finish_drop()`
 	dirtyPastQuery = `
-SELECT EXISTS (SELECT FROM evictrail.subjects WHERE dirty_since < @boundary)`
+SELECT EXISTS (SELECT 1 FROM evictrail.subjects WHERE dirty_since < @boundary)`
 )
 
 // dropState is how far dropping facts is.
@@ -152,7 +152,7 @@ func (s months) retryWhileLocked(ctx context.Context, run func() error) (bool, e
 }
 
 const partitionsQuery = `
-SELECT c.relname, pg_total_relation_size(c.oid)
+SELECT c.relname, %s
 FROM pg_catalog.pg_inherits AS i
 JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
 WHERE i.inhparent = 'evictrail.events'::regclass
@@ -161,7 +161,11 @@ ORDER BY c.relname`
 
 // partitionsBefore returns the months before a boundary that have a partition, in their order; how many facts they have is left out.
 func (s months) partitionsBefore(ctx context.Context, boundary time.Time) ([]Partition, error) {
-	rows, err := s.Query(ctx, partitionsQuery)
+	size, err := s.TableSize(ctx)
+	if err != nil {
+		return nil, pg.Explain("look for months", err)
+	}
+	rows, err := s.Query(ctx, fmt.Sprintf(partitionsQuery, size))
 	if err != nil {
 		return nil, pg.Explain("look for months", err)
 	}

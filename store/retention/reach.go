@@ -23,7 +23,7 @@ FROM (
   SELECT subject, node, namespace, opened_at, open_until FROM evictrail.loops WHERE cluster = @cluster
   UNION ALL
   SELECT subject, node, NULL, started_at, CASE WHEN EXISTS (
-    SELECT FROM evictrail.drain_blockers AS b WHERE b.cluster = d.cluster AND b.subject = d.subject AND b.drain_id = d.drain_id
+    SELECT 1 FROM evictrail.drain_blockers AS b WHERE b.cluster = d.cluster AND b.subject = d.subject AND b.drain_id = d.drain_id
   ) THEN 'infinity' ELSE open_until END
   FROM evictrail.drains AS d
   WHERE cluster = @cluster

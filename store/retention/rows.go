@@ -16,7 +16,8 @@ import (
 // VM that it is about.
 const dropRowsQuery = `
 DELETE FROM evictrail.%[1]s
-WHERE ctid = ANY(ARRAY(
+WHERE cluster = @cluster
+  AND ctid = ANY(ARRAY(
   SELECT t.ctid
   FROM evictrail.%[1]s AS t
   WHERE t.cluster = @cluster
@@ -41,7 +42,7 @@ WHERE ctid = ANY(ARRAY(
 // Loops around a VMI, or around the VMIs of one name, are numbered: as long as one is there none of them goes.
 const numbered = `
     AND NOT (t.kind IN ('ping_pong', 'churn', 'shutdown_churn') AND EXISTS (
-      SELECT FROM evictrail.placements AS p
+      SELECT 1 FROM evictrail.placements AS p
       WHERE p.cluster = t.cluster AND p.subject = t.subject AND (p.vmi_uid = t.vmi_uid OR t.vmi_uid IS NULL) AND p.to_at IS NULL
     ))`
 

@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -81,7 +82,7 @@ func (s Storage) Next(r Policy) (p Partition, at time.Time, ok bool) {
 const (
 	// A table that was never analyzed has no estimate: it is counted.
 	storageQuery = `
-SELECT c.relname, c.relname LIKE 'events\_%', c.reltuples::bigint, pg_total_relation_size(c.oid)
+SELECT c.relname, c.relname LIKE 'events\_%%', c.reltuples::bigint, %s
 FROM pg_catalog.pg_class AS c
 WHERE c.relnamespace = 'evictrail'::regnamespace
   AND c.relkind = 'r'
@@ -89,7 +90,7 @@ ORDER BY c.relname`
 	growthQuery = `
 SELECT
     (SELECT facts_from FROM evictrail.retention),
-    (SELECT count(*) FROM (SELECT FROM evictrail.events_default LIMIT @most) AS d),
+    (SELECT count(*) FROM (SELECT 1 FROM evictrail.events_default LIMIT @most) AS d),
     pg_database_size(current_database()),
     (SELECT count(*) FROM evictrail.events WHERE occurred_at BETWEEN @week AND @at),
     (SELECT min(occurred_at) FROM evictrail.events WHERE occurred_at >= @week),
@@ -117,7 +118,11 @@ func Measure(ctx context.Context, db *pg.DB, at time.Time) (Storage, error) {
 		Facts       bool
 		Rows, Bytes int64
 	}
-	rows, err := db.Query(ctx, storageQuery)
+	size, err := db.TableSize(ctx)
+	if err != nil {
+		return out, pg.Explain(doing, err)
+	}
+	rows, err := db.Query(ctx, fmt.Sprintf(storageQuery, size))
 	if err != nil {
 		return out, pg.Explain(doing, err)
 	}
@@ -144,6 +149,9 @@ func Measure(ctx context.Context, db *pg.DB, at time.Time) (Storage, error) {
 			class = &out.Classes[1]
 		}
 		class.Rows, class.Bytes = class.Rows+t.Rows, class.Bytes+t.Bytes
+	}
+	if size != pg.LocalSize { // the database that answers has empty tables
+		out.Database = out.Classes[0].Bytes + out.Classes[1].Bytes + out.Classes[2].Bytes
 	}
 	slices.SortStableFunc(out.Partitions, func(a, b Partition) int { return a.From.Compare(b.From) })
 	return out, nil

@@ -42,7 +42,7 @@ type Table struct {
 	Key     string                       // the column by which rows of one subject differ
 	Begun   string                       // the column of when what a row is about began, of which there is an index
 	Place   string                       // the node on which that was, as SQL of a row t
-	Columns []string                     // that are written; the database fills changed_at
+	Columns []string                     // that are written; the database fills changed_at, whose default is now()
 	Put     string                       // SQL that inserts or updates rows
 	Delete  string                       // SQL that deletes rows by subject and key
 	Row     func(o Owned, value any) any // what is written of a value, which is a pointer to a row of package trail (fold.Line in the timeline)
@@ -78,7 +78,7 @@ INSERT INTO evictrail.%[1]s AS t (%[2]s)
 SELECT %[2]s
 FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb)
 ON CONFLICT (cluster, subject, %[3]s) DO UPDATE
-SET (%[2]s, changed_at) = (%[4]s, now())`, name, strings.Join(columns, ", "), key, strings.Join(excluded, ", ")),
+SET (%[2]s, changed_at) = (%[4]s, excluded.changed_at)`, name, strings.Join(columns, ", "), key, strings.Join(excluded, ", ")),
 		Delete: fmt.Sprintf(`
 DELETE FROM evictrail.%[1]s AS t
 USING unnest(@subjects::text[], @keys::text[]) AS d(subject, key)
