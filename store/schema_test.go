@@ -96,7 +96,7 @@ func TestUpgradeComesToTheSameSchema(t *testing.T) {
 	fresh, old := storetest.New(t), openSchema38(t)
 	_, err := fresh.Append(t.Context(), "c1", storetest.Incident("c1", 3))
 	require.NoError(t, err)
-	_, err = fresh.DB.Exec(t.Context(), "TRUNCATE evictrail.retention; INSERT INTO evictrail.retention (facts_from) VALUES ('2026-01-01')")
+	_, err = fresh.DB.Exec(t.Context(), "TRUNCATE evictrail.retention; INSERT INTO evictrail.retention (facts_from) VALUES ('2026-01-01'); UPDATE evictrail.clusters SET facts_from = '2026-01-01'")
 	require.NoError(t, err)
 	storetest.MakeRoles(t, fresh)
 	storetest.MakeRoles(t, old, laterTables...)

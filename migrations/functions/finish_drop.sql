@@ -29,6 +29,7 @@ BEGIN
     DELETE FROM evictrail.events_default WHERE occurred_at < boundary; -- what is kept of them is in events_next, too
     ALTER TABLE evictrail.events_next RENAME TO events_kept;
     EXECUTE format('ALTER TABLE evictrail.events ATTACH PARTITION evictrail.events_kept FOR VALUES FROM (MINVALUE) TO (%L)', boundary);
+    UPDATE evictrail.clusters SET facts_from = boundary WHERE facts_from < boundary OR facts_from IS NULL;
     UPDATE evictrail.retention SET facts_from = boundary, dropping = NULL, complete = false, done_cluster = '', done_subject = '';
 END
 $$;

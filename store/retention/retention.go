@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"time"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/read"
 	"github.com/evictrail/evictrail/store/tables"
 )
 
@@ -84,39 +84,33 @@ type months struct{ *pg.DB }
 // after rests (adr/0020), so that no answer changes.
 func Retain(ctx context.Context, db *pg.DB, r Policy, now time.Time) (Retained, error) {
 	s := months{db}
-	var out Retained
-	var err error
-	if r.Requesters > 0 {
-		if out.Requesters, err = s.eraseRequesters(ctx, now.Add(-r.Requesters)); err != nil {
-			return out, err
-		}
-		n, err := s.eraseAuthors(ctx, now.Add(-r.Requesters))
-		if out.Requesters += n; err != nil {
-			return out, err
-		}
-	}
-	if r.Rows > 0 {
-		n, err := s.dropAcknowledgements(ctx, now.Add(-r.Rows))
-		out.Rows = map[string]int{acknowledgements: n}
-		if err != nil {
-			return out, err
-		}
-	}
-	if r.Facts > 0 {
-		err = s.dropFacts(ctx, tables.MonthOf(now.Add(-r.Facts)), &out)
-	}
-	var from *time.Time
-	if err == nil {
-		err = pg.Explain("read what is kept", s.QueryRow(ctx, tables.SettledQuery).Scan(&from))
-	}
-	if err != nil || from == nil {
+	out := Retained{Rows: map[string]int{}}
+	clusters, err := read.New(db).Clusters(ctx)
+	if err != nil {
 		return out, err
 	}
-	out.Facts = from.UTC()
-	if r.Rows > 0 {
-		dropped, failed := s.dropRows(ctx, now.Add(-r.Rows), *from)
-		maps.Copy(out.Rows, dropped)
-		err = failed
+	if r.Requesters > 0 {
+		if err := s.eraseNames(ctx, clusters, now.Add(-r.Requesters), &out); err != nil {
+			return out, err
+		}
 	}
-	return out, err
+	if r.Rows > 0 {
+		out.Rows[acknowledgements], err = s.dropAcknowledgements(ctx, now.Add(-r.Rows))
+	}
+	if r.Facts > 0 && err == nil {
+		err = s.dropFacts(ctx, tables.MonthOf(now.Add(-r.Facts)), &out)
+	}
+	if err != nil {
+		return out, err
+	}
+	state, err := s.dropState(ctx)
+	if out.Facts = pg.TimeOrZero(state.FactsFrom); err != nil || r.Rows == 0 {
+		return out, err
+	}
+	for _, cluster := range clusters {
+		if err := s.dropRows(ctx, cluster, now.Add(-r.Rows), out.Rows); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
-	"github.com/evictrail/evictrail/store/read"
 	"github.com/evictrail/evictrail/store/tables"
 )
 
@@ -48,43 +47,48 @@ const numbered = `
 // rowsTogether is how many derived rows are dropped in one transaction.
 const rowsTogether = 5000
 
-// dropRows drops derived rows about what had ended before a time, and before the facts that are there: others would be derived again. It returns how many, by table.
-func (s months) dropRows(ctx context.Context, before, factsFrom time.Time) (map[string]int, error) {
-	before = pg.EarlierTime(before, factsFrom)
-	dropped := map[string]int{}
-	clusters, err := read.New(s.DB).Clusters(ctx)
+// dropRows drops derived rows of a cluster about what had ended before a time, and before its facts that are there: others
+// would be derived again. It adds to dropped how many, by table.
+func (s months) dropRows(ctx context.Context, cluster string, before time.Time, dropped map[string]int) error {
+	settled, err := s.settledOf(ctx, cluster)
+	if err != nil || settled.IsZero() {
+		return err
+	}
+	before = pg.EarlierTime(before, settled)
+	var r *reach
+	err = s.InTx(ctx, "look for what goes on", func(tx pgx.Tx) (err error) {
+		r, err = newReach(ctx, tx, cluster, before)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, cluster := range clusters {
-		var r *reach
-		err := s.InTx(ctx, "look for what goes on", func(tx pgx.Tx) (err error) {
-			r, err = newReach(ctx, tx, cluster, before)
-			return err
-		})
-		if err != nil {
-			return dropped, err
+	args := pgx.NamedArgs{"cluster": cluster, "settled": before, "limit": rowsTogether}
+	args["subjects"], args["since"] = r.listOngoing(r.subjects)
+	args["nodes"], args["node_since"] = r.listOngoing(r.nodes)
+	for _, of := range tables.Derived {
+		more := ""
+		if of.Name == "loops" {
+			more = numbered
 		}
-		args := pgx.NamedArgs{"cluster": cluster, "settled": before, "limit": rowsTogether}
-		args["subjects"], args["since"] = r.listOngoing(r.subjects)
-		args["nodes"], args["node_since"] = r.listOngoing(r.nodes)
-		for _, of := range tables.Derived {
-			more := ""
-			if of.Name == "loops" {
-				more = numbered
+		sql := fmt.Sprintf(dropRowsQuery, of.Name, of.Begun, of.Place, more)
+		for n := int64(rowsTogether); n == rowsTogether; {
+			tag, err := s.Exec(ctx, sql, pg.Planned, args)
+			if err != nil {
+				return pg.Explain("drop "+of.Name, err)
 			}
-			sql := fmt.Sprintf(dropRowsQuery, of.Name, of.Begun, of.Place, more)
-			for n := int64(rowsTogether); n == rowsTogether; {
-				tag, err := s.Exec(ctx, sql, pg.Planned, args)
-				if err != nil {
-					return dropped, pg.Explain("drop "+of.Name, err)
-				}
-				n = tag.RowsAffected()
-				dropped[of.Name] += int(n)
-			}
+			n = tag.RowsAffected()
+			dropped[of.Name] += int(n)
 		}
 	}
-	return dropped, nil
+	return nil
+}
+
+// settledOf returns before which time facts of a cluster were dropped; zero: none were.
+func (s months) settledOf(ctx context.Context, cluster string) (time.Time, error) {
+	var from *time.Time
+	err := s.QueryRow(ctx, tables.SettledQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&from)
+	return pg.TimeOrZero(from), pg.Explain("read what is kept", err)
 }
 
 // acknowledgements is the table of what people wrote. It rests on no facts, and nothing rests on it.
