@@ -73,7 +73,7 @@ WHERE c.relnamespace = 'evictrail'::regnamespace AND c.relkind IN ('r', 'p') AND
 ORDER BY 1`
 
 // laterTables are those that steps bring to a database of the oldest schema.
-var laterTables = []string{"evictrail.acknowledgements", "evictrail.evidence"}
+var laterTables = []string{"evictrail.acknowledgements", "evictrail.evidence", "evictrail.moves"}
 
 // openSchema38 returns a database of the oldest schema that is brought up to date.
 func openSchema38(t *testing.T) *store.Store {
