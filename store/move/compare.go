@@ -47,7 +47,7 @@ FROM %s
 WHERE cluster = @cluster
 GROUP BY 1
 ORDER BY 1`, t.partNumber(), t.columns(), t.path())
-	err = read(ctx, db, func(tx pgx.Tx) error {
+	err = runReading(ctx, db, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, sql, pg.Planned, pgx.StrictNamedArgs{"cluster": m.Cluster})
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ func (m *Mover) compareTables(ctx context.Context, all []table, did *Result) (ma
 
 // copyParts copies parts of a table again.
 func (m *Mover) copyParts(ctx context.Context, t *table, parts []int) error {
-	return read(ctx, m.From, func(from pgx.Tx) error {
+	return runReading(ctx, m.From, func(from pgx.Tx) error {
 		where, err := t.rowsAfter(from.Conn(), m.Cluster, nil)
 		if err != nil {
 			return err
@@ -130,7 +130,7 @@ func (m *Mover) copyParts(ctx context.Context, t *table, parts []int) error {
 			return err
 		}
 		where += " AND " + t.partNumber() + " = ANY(ARRAY" + string(numbers) + ")"
-		return write(ctx, m.To, func(to pgx.Tx) error {
+		return runWriting(ctx, m.To, func(to pgx.Tx) error {
 			if err := keepFactsThatCome(ctx, to, t); err != nil {
 				return err
 			}

@@ -33,13 +33,13 @@ SET LOCAL idle_in_transaction_session_timeout = 0;
 SET LOCAL jit = off`
 )
 
-// read runs a function in a transaction that reads.
-func read(ctx context.Context, db *pg.DB, run func(pgx.Tx) error) error {
+// runReading runs a function in a transaction that reads.
+func runReading(ctx context.Context, db *pg.DB, run func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, db.Pool, pgx.TxOptions{BeginQuery: reading}, run)
 }
 
-// write runs a function in a transaction that writes.
-func write(ctx context.Context, db *pg.DB, run func(pgx.Tx) error) error {
+// runWriting runs a function in a transaction that writes.
+func runWriting(ctx context.Context, db *pg.DB, run func(pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, db.Pool, pgx.TxOptions{BeginQuery: writing}, run)
 }
 
@@ -133,7 +133,7 @@ WHERE cluster = @cluster`
 // copyChunk copies the next rows of a table after a key, and notes that in the same transaction. It returns the key of
 // the last one, and whether none is left.
 func (m *Mover) copyChunk(ctx context.Context, t *table, after []string) (last []string, done bool, err error) {
-	err = read(ctx, m.From, func(from pgx.Tx) error {
+	err = runReading(ctx, m.From, func(from pgx.Tx) error {
 		where, err := t.rowsAfter(from.Conn(), m.Cluster, after)
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func (m *Mover) copyChunk(ctx context.Context, t *table, after []string) (last [
 			}
 			where += " AND " + t.keyTuple() + " <= " + end
 		}
-		return write(ctx, m.To, func(to pgx.Tx) error {
+		return runWriting(ctx, m.To, func(to pgx.Tx) error {
 			if err := keepFactsThatCome(ctx, to, t); err != nil {
 				return err
 			}
@@ -178,7 +178,7 @@ func keepFactsThatCome(ctx context.Context, to pgx.Tx, t *table) error {
 
 // rowsAfter returns the condition of the rows of a cluster after a key.
 func (t *table) rowsAfter(conn *pgx.Conn, cluster string, after []string) (string, error) {
-	name, err := literal(conn, cluster)
+	name, err := quoteText(conn, cluster)
 	where := "cluster = " + name
 	if err != nil || after == nil {
 		return where, err

@@ -111,7 +111,7 @@ func (m *Mover) deleteRows(ctx context.Context, db *pg.DB, name string) error {
 	for _, part := range parts {
 		sql := fmt.Sprintf(deleteQuery, pgx.Identifier{"evictrail", part}.Sanitize())
 		for n := int64(deleteTogether); n == int64(deleteTogether); {
-			err := write(ctx, db, func(tx pgx.Tx) error {
+			err := runWriting(ctx, db, func(tx pgx.Tx) error {
 				tag, err := tx.Exec(ctx, sql, pg.Planned, args)
 				n = tag.RowsAffected()
 				return err

@@ -255,7 +255,7 @@ func (m *Mover) end(ctx context.Context, digests map[string]Digest) error {
 	if err := m.From.QueryRow(ctx, numberQuery).Scan(&last); err != nil {
 		return pg.Explain("read the number of the last fact", err)
 	}
-	err := write(ctx, m.To, func(tx pgx.Tx) error {
+	err := runWriting(ctx, m.To, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockNumbers); err != nil {
 			return err
 		}
@@ -300,7 +300,7 @@ func (m *Mover) Plan(ctx context.Context) ([]Size, error) {
 	for i := range all {
 		s := &sizes[i]
 		s.Table = all[i].Name
-		err := read(ctx, m.From, func(tx pgx.Tx) error {
+		err := runReading(ctx, m.From, func(tx pgx.Tx) error {
 			return tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*), coalesce(sum(pg_column_size(t.*)), 0) FROM %s AS t "+
 				"WHERE cluster = @cluster", all[i].path()), pg.Planned, pgx.StrictNamedArgs{"cluster": m.Cluster}).
 				Scan(&s.Rows, &s.Bytes)

@@ -126,8 +126,8 @@ func (t *table) literalTuple(conn *pgx.Conn, key []string) (string, error) {
 	return "(" + strings.Join(parts, ", ") + ")", nil
 }
 
-// literal returns a text as a constant of SQL.
-func literal(conn *pgx.Conn, text string) (string, error) {
+// quoteText returns a text as a constant of SQL.
+func quoteText(conn *pgx.Conn, text string) (string, error) {
 	escaped, err := conn.PgConn().EscapeString(text)
 	return "'" + escaped + "'", err
 }
