@@ -77,7 +77,10 @@ func (r *recorder) run(ctx context.Context) error {
 		if !r.waitForIdentity(ctx) {
 			return nil
 		}
-		k := &keeper{store: r.db.Store, leads: r.sink.Leads, retention: r.f.retention.newPolicy(), metrics: r.config.Metrics, log: r.log}
+		k := &keeper{
+			store: r.db.Store, cluster: cluster, leads: r.sink.Leads, retention: r.f.retention.newPolicy(),
+			metrics: r.config.Metrics, log: r.log,
+		}
 		g.Go(func() error { return k.run(ctx) })
 		seal := &sealer{db: r.db.DB, cluster: r.cluster, leads: r.sink.Leads, anchor: r.f.evidence.anchor, metrics: r.config.Metrics, log: r.log}
 		g.Go(func() error { return seal.run(ctx) })

@@ -108,7 +108,7 @@ func TestWhatIsOldIsDroppedByTheLeader(t *testing.T) {
 	leads := false
 	m := metrics.New(prometheus.NewRegistry())
 	k := &keeper{
-		store: s, leads: func() bool { return leads }, metrics: m, log: slog.New(slog.NewTextHandler(&log, nil)),
+		store: s, cluster: "c1", leads: func() bool { return leads }, metrics: m, log: slog.New(slog.NewTextHandler(&log, nil)),
 		retention: retention.Policy{Facts: 90 * 24 * time.Hour, Rows: 100 * 24 * time.Hour},
 	}
 	k.dropExpired(t.Context(), nowUTC())

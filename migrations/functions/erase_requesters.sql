@@ -21,13 +21,15 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- erase_requesters erases the names of people in the requests before a time, and the addresses from which was asked,
--- some at a time; service accounts and others that Kubernetes itself makes (system:) are no people. In the place of a
--- name keeps persons apart, for about a month: it is made with a key that is forgotten then. It
--- returns of which requests. It runs as the owner.
+-- some at a time, of one cluster, or of all where none is named; service accounts and others that Kubernetes itself
+-- makes (system:) are no people. In the place of a name keeps persons apart, for about a month: it is made with a key
+-- that is forgotten then. It returns of which requests. It runs as the owner.
 --
--- The digests of days (../schema/evidence.sql) leave out what is erased here, and have it in a digest of its own: its salt
--- goes with the first name, so that nobody can try names out on the digest. A day is not sealed at the same time: the lock.
-CREATE OR REPLACE FUNCTION evictrail.erase_requesters(before timestamptz, most integer) RETURNS TABLE (cluster text, subject text, occurred_at timestamptz)
+-- The digests of days (../schema/evidence.sql) leave out what is erased here, and have it in a digest of its own: its
+-- salt goes with the first name, so that nobody can try names out on the digest. A day is not sealed at the same
+-- time: the lock.
+CREATE OR REPLACE FUNCTION evictrail.erase_requesters(before timestamptz, most integer, of_cluster text DEFAULT NULL)
+RETURNS TABLE (cluster text, subject text, occurred_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
@@ -48,6 +50,7 @@ DECLARE
                 evictrail.person(detail ->> ''impersonator'') AS impersonator, evictrail.instead_of(detail ->> ''impersonator'', $3) AS instead_of_impersonator
             FROM evictrail.%I
             WHERE occurred_at < $1
+              AND ($4::text IS NULL OR cluster = $4)
               AND kind IN (''eviction_requested'', ''action_requested'')
               AND (
                 evictrail.person(detail ->> ''user'') IS NOT NULL
@@ -77,10 +80,10 @@ BEGIN
     SET name_key = gen_random_uuid()::text || gen_random_uuid()::text, name_month = date_trunc('month', before, 'UTC')
     WHERE name_month IS DISTINCT FROM date_trunc('month', before, 'UTC');
     SELECT name_key INTO key FROM evictrail.retention;
-    RETURN QUERY EXECUTE format(erase, 'events', 'events') USING before, most, key;
+    RETURN QUERY EXECUTE format(erase, 'events', 'events') USING before, most, key, of_cluster;
     IF to_regclass('evictrail.events_next') IS NOT NULL THEN
-        RETURN QUERY EXECUTE format(erase, 'events_next', 'events_next') USING before, most, key;
+        RETURN QUERY EXECUTE format(erase, 'events_next', 'events_next') USING before, most, key, of_cluster;
     END IF;
 END
 $$;
-REVOKE ALL ON FUNCTION evictrail.erase_requesters(timestamptz, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION evictrail.erase_requesters(timestamptz, integer, text) FROM PUBLIC;

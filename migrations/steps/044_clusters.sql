@@ -5,6 +5,13 @@ ALTER TABLE evictrail.clusters
 UPDATE evictrail.clusters
 SET facts_from = r.facts_from
 FROM evictrail.retention AS r;
+-- Each cluster is kept for as long as its own recorder says.
+ALTER TABLE evictrail.clusters
+    ADD COLUMN thinned_to text,
+    ADD COLUMN keep_facts interval,
+    ADD COLUMN keep_rows interval,
+    ADD COLUMN keep_requesters interval;
+DROP FUNCTION evictrail.erase_requesters(timestamptz, integer); -- it has another argument (../functions)
 -- Clusters move from one database to another.
 CREATE TABLE evictrail.moves (
     cluster   text        NOT NULL PRIMARY KEY,

@@ -16,18 +16,21 @@ import (
 
 const eraseRequestersQuery = `
 SELECT DISTINCT cluster, subject, occurred_at
-FROM evictrail.erase_requesters(@before, @most)`
+FROM evictrail.erase_requesters(@before, @most, @cluster)`
 
 // erasedTogether is in how many facts names are erased in one transaction.
 const erasedTogether = 2000
 
-// eraseRequesters erases the names of people in requests before a time, and has what they are about derived again, so that no row has them either. Rows that are
-// settled are not: there the names are erased themselves. It returns of how many facts and rows.
-func (s months) eraseRequesters(ctx context.Context, before time.Time) (int, error) {
+// eraseRequesters erases the names of people in requests before a time, and has what they are about derived again, so
+// that no row has them either. Rows that are settled are not: there the names are erased themselves. It returns of
+// how many facts and rows.
+func (s months) eraseRequesters(ctx context.Context, cluster string, before time.Time) (int, error) {
 	total := 0
 	for n := erasedTogether; n >= erasedTogether; {
 		err := s.InTx(ctx, "erase names", func(tx pgx.Tx) error {
-			rows, err := tx.Query(ctx, eraseRequestersQuery, pgx.StrictNamedArgs{"before": before, "most": erasedTogether})
+			rows, err := tx.Query(ctx, eraseRequestersQuery, pgx.StrictNamedArgs{
+				"before": before, "most": erasedTogether, "cluster": cluster,
+			})
 			if err != nil {
 				return err
 			}
@@ -58,18 +61,28 @@ func (s months) eraseRequesters(ctx context.Context, before time.Time) (int, err
 	return total, nil
 }
 
-// eraseNames erases the names of people before a time, and adds to out in how many facts and rows.
-func (s months) eraseNames(ctx context.Context, clusters []string, before time.Time, out *Retained) error {
-	n, err := s.eraseRequesters(ctx, before)
+// eraseNames erases the names of people that were kept for long enough, and adds to out in how many facts and rows.
+func (s months) eraseNames(ctx context.Context, all []kept, now time.Time, out *Retained) error {
+	clusters, before := []string(nil), []time.Time(nil)
+	for _, of := range all {
+		if of.Requesters == 0 {
+			continue
+		}
+		clusters, before = append(clusters, of.cluster), append(before, now.Add(-of.Requesters))
+		n, err := s.eraseRequesters(ctx, of.cluster, now.Add(-of.Requesters))
+		if out.Requesters += n; err != nil {
+			return err
+		}
+		n, err = s.eraseAuthors(ctx, of.cluster, now.Add(-of.Requesters))
+		if out.Requesters += n; err != nil {
+			return err
+		}
+	}
+	if len(clusters) == 0 {
+		return nil
+	}
+	n, err := s.eraseSettled(ctx, clusters, before)
 	out.Requesters += n
-	if err == nil {
-		n, err = s.eraseSettled(ctx, clusters, before)
-		out.Requesters += n
-	}
-	if err == nil {
-		n, err = s.eraseAuthors(ctx, before)
-		out.Requesters += n
-	}
 	return err
 }
 
@@ -100,16 +113,16 @@ const (
 )
 
 // eraseSettled erases the names of people, and addresses, in rows of clusters that are settled and had ended before a
-// time. Names come from the columns that hold nothing else, of any of these clusters. Those are erased last: should this
-// be cut off, the next time finds them again.
-func (s months) eraseSettled(ctx context.Context, clusters []string, before time.Time) (int, error) {
+// time, which is beside each. Names come from the columns that hold nothing else, of any of these clusters. Those are
+// erased last: should this be cut off, the next time finds them again.
+func (s months) eraseSettled(ctx context.Context, clusters []string, before []time.Time) (int, error) {
 	settled := make([]time.Time, len(clusters))
 	for i, cluster := range clusters {
 		at, err := s.settledOf(ctx, cluster)
 		if err != nil {
 			return 0, err
 		}
-		if settled[i] = pg.EarlierTime(before, at); at.IsZero() {
+		if settled[i] = pg.EarlierTime(before[i], at); at.IsZero() {
 			settled[i] = pg.Beginning
 		}
 	}
@@ -170,12 +183,16 @@ SET author = @erased,
     ended_by = CASE WHEN ended_by IS NOT NULL THEN @erased END,
     note = CASE WHEN note IS NOT NULL THEN @erased END,
     changed_at = now()
-WHERE created_at < @before
+WHERE cluster = @cluster
+  AND created_at < @before
   AND coalesce(ended_at, expires_at) < @before
   AND author <> @erased`
 
-// eraseAuthors erases the names of people in acknowledgements that had ended before a time. It returns in how many.
-func (s months) eraseAuthors(ctx context.Context, before time.Time) (int, error) {
-	tag, err := s.Exec(ctx, eraseAuthorsQuery, pg.Planned, pgx.StrictNamedArgs{"before": before, "erased": erased})
+// eraseAuthors erases the names of people in acknowledgements of a cluster that had ended before a time. It returns
+// in how many.
+func (s months) eraseAuthors(ctx context.Context, cluster string, before time.Time) (int, error) {
+	tag, err := s.Exec(ctx, eraseAuthorsQuery, pg.Planned, pgx.StrictNamedArgs{
+		"cluster": cluster, "before": before, "erased": erased,
+	})
 	return int(tag.RowsAffected()), pg.Explain("erase names in "+acknowledgements, err)
 }

@@ -99,24 +99,25 @@ DELETE FROM evictrail.acknowledgements
 WHERE ctid = ANY(ARRAY(
   SELECT ctid
   FROM evictrail.acknowledgements
-  WHERE created_at < @before
+  WHERE cluster = @cluster
+    AND created_at < @before
     AND coalesce(ended_at, expires_at) < @before
   LIMIT @limit
   FOR UPDATE SKIP LOCKED
 ))`
 
-// dropAcknowledgements drops those that had ended before a time, and returns how many.
-func (s months) dropAcknowledgements(ctx context.Context, before time.Time) (int, error) {
-	total := 0
+// dropAcknowledgements drops those of a cluster that had ended before a time, and adds to dropped how many.
+func (s months) dropAcknowledgements(ctx context.Context, cluster string, before time.Time, dropped map[string]int) error {
+	args := pgx.StrictNamedArgs{"cluster": cluster, "before": before, "limit": rowsTogether}
 	for n := rowsTogether; n == rowsTogether; {
-		tag, err := s.Exec(ctx, dropAcknowledgementsQuery, pg.Planned, pgx.StrictNamedArgs{"before": before, "limit": rowsTogether})
+		tag, err := s.Exec(ctx, dropAcknowledgementsQuery, pg.Planned, args)
 		if err != nil {
-			return total, pg.Explain("drop "+acknowledgements, err)
+			return pg.Explain("drop "+acknowledgements, err)
 		}
 		n = int(tag.RowsAffected())
-		total += n
+		dropped[acknowledgements] += n
 	}
-	return total, nil
+	return nil
 }
 
 // listOngoing returns from when on rows matter to what goes on, by name.
