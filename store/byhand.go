@@ -108,6 +108,9 @@ func (s *Store) deriveByHand(ctx context.Context, cluster string, now time.Time,
 func (s *Store) leadByHand(ctx context.Context, d *deriver) error {
 	d.resetFold()
 	return s.DB.InTx(ctx, "begin a term", func(tx pgx.Tx) error {
+		if err := checkWhole(ctx, tx, d.cluster); err != nil {
+			return err
+		}
 		return tx.QueryRow(ctx, leadByHandQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "holder": toolHolder}).Scan(&d.term)
 	})
 }

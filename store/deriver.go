@@ -194,7 +194,7 @@ func (d *deriver) loadDirty(ctx context.Context) ([]fold.Dirty, error) {
 		failing[s] = leftOut
 		return err
 	}))
-	tables.QueueSettled(&batch, &frozenTo)
+	tables.QueueSettled(&batch, d.cluster, &frozenTo)
 	if !d.began {
 		d.due = map[trail.Subject]time.Time{}
 		batch.Queue(dueSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(eachSubject(func(s trail.Subject, row pgx.CollectableRow) error {

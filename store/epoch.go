@@ -28,6 +28,9 @@ WHERE cluster = @cluster`
 // Tie ties the name of the cluster to an identity, where the database has none of that epoch or of a later one, and returns the one that it has then.
 func (c *ClusterStore) Tie(ctx context.Context, id trail.Identity) (trail.Identity, error) {
 	const doing = "tie the cluster to its name"
+	if err := checkWhole(ctx, c.store.DB, c.cluster); err != nil {
+		return trail.Identity{}, err
+	}
 	if _, err := c.store.DB.Exec(ctx, tieQuery, pgx.StrictNamedArgs{"cluster": c.cluster, "uid": pg.CleanText(id.UID), "epoch": int64(id.Epoch)}); err != nil {
 		return trail.Identity{}, pg.Explain(doing, err)
 	}

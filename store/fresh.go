@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// oneRecorderQuery has replicas record one after the other until the transaction ends: what one has recorded the next one sees.
-	oneRecorderQuery = `SELECT pg_advisory_xact_lock(hashtextextended('evictrail records ' || @cluster, 0))`
 	// lastRecordedQuery reads how aspects of objects were last recorded.
 	lastRecordedQuery = `
 SELECT a.object_kind, a.object_uid, a.what, a.value, a.object_version, a.subject, a.namespace, a.vmi, a.vmi_uid, a.node, a.migration, a.pod, a.fact_id
@@ -65,7 +63,8 @@ func filterUnrecorded(ctx context.Context, tx pgx.Tx, cluster string, facts []tr
 	}
 	var stored []trail.Fact
 	var batch pgx.Batch
-	batch.Queue(oneRecorderQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	batch.Queue(tables.RecordAloneQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	queueMoveFence(&batch, cluster)
 	if len(kinds) > 0 {
 		batch.Queue(sameAspectQuery, pgx.StrictNamedArgs{
 			"cluster": cluster, "subjects": subjects, "kinds": kinds, "uids": uids, "whats": whats, "versions": versions, "since": since, "listed": listed,

@@ -35,6 +35,9 @@ func (s *Store) beginTerm(ctx context.Context, cluster, holder, program string) 
 			return err
 		}
 		defer stop()
+		if err := checkWhole(ctx, tx, cluster); err != nil {
+			return err
+		}
 		same := true
 		err = tx.QueryRow(ctx, derivedByQuery, pgx.StrictNamedArgs{"cluster": cluster, "program": program, "tool": toolHolder}).Scan(&same)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) { // nobody has derived it yet

@@ -37,7 +37,7 @@ func TestForgedTimesMakeNoPartitions(t *testing.T) {
 	require.NoError(t, s.DB.QueryRow(t.Context(), "SELECT count(*) FROM evictrail.events").Scan(&stored))
 	require.Equal(t, 145, stored, "all are stored")
 	require.LessOrEqual(t, partitions(), 1+3+1+12, "the default one, three months back, this one, and a year ahead")
-	u, err := s.Upkeep(t.Context())
+	u, err := s.Upkeep(t.Context(), "c1")
 	require.NoError(t, err)
 	require.Zero(t, u.StrayRows, "what is old lies in the default partition on purpose")
 
@@ -67,7 +67,7 @@ func TestPartitionsAheadAreCountedWithoutAGap(t *testing.T) {
 	require.NoError(t, s.EnsureMonths(t.Context(), now))
 	_, err := s.DB.Exec(t.Context(), "SELECT evictrail.ensure_month(now() + interval '8 months')")
 	require.NoError(t, err)
-	u, err := s.Upkeep(t.Context())
+	u, err := s.Upkeep(t.Context(), "c1")
 	require.NoError(t, err)
 	require.Less(t, u.PartitionsUntil.Sub(now), 63*24*time.Hour)
 }

@@ -43,7 +43,7 @@ func TestT11Months(t *testing.T) {
 			_, err := s.DB.Exec(t.Context(), map[bool]string{true: deny, false: allow}[denied(at)])
 			require.NoError(t, err)
 			require.NoError(t, s.EnsureMonths(t.Context(), at.In(zone)))
-			u, err := s.Upkeep(t.Context())
+			u, err := s.Upkeep(t.Context(), "c1")
 			require.NoError(t, err)
 			if u.PartitionsUntil.Sub(at) < alerted {
 				alerts[n]++

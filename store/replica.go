@@ -48,6 +48,9 @@ func (c *ClusterStore) Append(ctx context.Context, facts []trail.Fact) (trail.Ne
 
 // Alive is Store.Alive with what this replica has been watching.
 func (c *ClusterStore) Alive(ctx context.Context, at time.Time, watching []trail.Watching) error {
+	if err := checkWhole(ctx, c.store.DB, c.cluster); err != nil {
+		return err
+	}
 	var seq int64
 	var batch pgx.Batch
 	c.queueAcknowledgement(&batch, at, &seq)

@@ -208,7 +208,11 @@ DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'evictrail_retention') THEN
         GRANT USAGE ON SCHEMA evictrail TO evictrail_retention;
-        GRANT EXECUTE ON FUNCTION evictrail.begin_drop(timestamptz, name), evictrail.finish_drop(), evictrail.erase_requesters(timestamptz, integer)
+        GRANT EXECUTE ON FUNCTION
+            evictrail.begin_drop(timestamptz, name),
+            evictrail.finish_drop(),
+            evictrail.drop_facts(text, text[], timestamptz[], uuid[]),
+            evictrail.erase_requesters(timestamptz, integer, text)
         TO evictrail_retention;
     END IF;
 END

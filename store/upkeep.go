@@ -35,16 +35,16 @@ SELECT
     ),
     (SELECT count(*) FROM (SELECT 1 FROM evictrail.events_default WHERE occurred_at >= date_trunc('month', now(), 'UTC') - @back::interval LIMIT @most) AS d),
     (SELECT count(*) FROM evictrail.derive_failures),
-    (SELECT facts_from FROM evictrail.retention),
+    (SELECT facts_from FROM evictrail.clusters WHERE cluster = @cluster),
     clock_timestamp()`
 
-// Upkeep returns how the database is kept, and how far its clock is from ours.
-func (s *Store) Upkeep(ctx context.Context) (trail.Upkeep, error) {
+// Upkeep returns how the database is kept, from when on all facts of a cluster are there, and how far its clock is from ours.
+func (s *Store) Upkeep(ctx context.Context, cluster string) (trail.Upkeep, error) {
 	var u trail.Upkeep
 	var theirs time.Time
 	var from *time.Time
 	asked := time.Now()
-	err := s.DB.QueryRow(ctx, upkeepQuery, pgx.StrictNamedArgs{"most": retention.StrayMost, "back": fmt.Sprintf("%d months", monthsBack)}).
+	err := s.DB.QueryRow(ctx, upkeepQuery, pgx.StrictNamedArgs{"most": retention.StrayMost, "back": fmt.Sprintf("%d months", monthsBack), "cluster": cluster}).
 		Scan(&u.PartitionsUntil, &u.StrayRows, &u.Underived, &from, &theirs)
 	if err != nil {
 		return u, pg.Explain("read how the database is kept", err)

@@ -32,8 +32,8 @@ func (s RecorderState) isWorseThan(other RecorderState) bool {
 const (
 	SilenceAmber = 2 * time.Minute  // without a sign of life: the recorder may have stopped
 	SilenceRed   = 10 * time.Minute // without a sign of life: it has
+	ReportGrace  = 25 * time.Second // without a report of a replica, of which one is due every 5 s
 
-	reportGrace     = 25 * time.Second // without a report, of which one is due every 5 s
 	writeGrace      = 5 * time.Second  // of a write that fails or is not answered
 	startGrace      = 30 * time.Second // of a first list that nothing hinders
 	backlogGrace    = time.Minute      // of a fact that waits for a database that takes writes
@@ -122,7 +122,7 @@ func checkSilence(alive, now time.Time) []finding {
 
 // checkReports looks for reports that are overdue, before they are old enough to be a silence.
 func checkReports(alive, now time.Time) []finding {
-	if now.Sub(alive) < reportGrace {
+	if now.Sub(alive) < ReportGrace {
 		return nil
 	}
 	return []finding{{state: RecorderDegraded, since: alive, why: []string{

@@ -290,7 +290,7 @@ type Upkeep struct {
 	PartitionsUntil                                   time.Time     // facts from then on have no partition of their own
 	StrayRows                                         int           // facts in the default partition that are not there for their age, counted up to 1000
 	Underived                                         int           // subjects that cannot be derived
-	FactsFrom                                         time.Time     // from when on all facts are there; zero: none were dropped
+	FactsFrom                                         time.Time     // from when on all facts of the cluster are there; zero: none were dropped
 	Schema, SchemaExpected                            int64         // versions: that of the database, and the one that is needed
 	ClockSkew                                         time.Duration // how far its clock is ahead of ours
 	ConnectionsUsed, ConnectionsIdle, ConnectionsMost int           // of the pool

@@ -146,7 +146,7 @@ func (i importer) importFile(ctx context.Context, name string, stdin io.Reader) 
 	if latest.Before(nowUTC()) {
 		latest = nowUTC()
 	}
-	upkeep, err := i.store.Upkeep(ctx)
+	upkeep, err := i.store.Upkeep(ctx, i.cluster)
 	if err != nil {
 		return 0, err
 	}

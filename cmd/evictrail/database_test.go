@@ -21,7 +21,7 @@ func TestReadyDatabaseHasPartitions(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, began)
 
-	upkeep, err := db.Upkeep(t.Context())
+	upkeep, err := db.Upkeep(t.Context(), "c1")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, upkeep.PartitionsUntil.Sub(nowUTC()).Hours(), 28*24.0, "made until %s", upkeep.PartitionsUntil)
 }

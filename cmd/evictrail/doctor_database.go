@@ -137,7 +137,7 @@ const leastRunway = 7 * 24 * time.Hour
 
 // checkUpkeep judges what the database is kept with: partitions ahead, strays, its clock.
 func (d *doctor) checkUpkeep(ctx context.Context, s *store.Store) {
-	u, err := askWithTimeout(ctx, s.Upkeep)
+	u, err := askWithTimeout(ctx, func(ctx context.Context) (trail.Upkeep, error) { return s.Upkeep(ctx, "") })
 	if err != nil {
 		d.addCheck(healthFail, "database upkeep", err.Error(), "")
 		return

@@ -30,7 +30,7 @@ func keepGauges(ctx context.Context, s *store.Store, cluster string, m *metrics.
 		reading, cancel := context.WithTimeout(ctx, stateTimeout)
 		err := showState(reading, s, cluster, m, nowUTC())
 		if i%upkeepEvery == 0 {
-			err = errors.Join(err, showUpkeep(reading, s, m, nowUTC()))
+			err = errors.Join(err, showUpkeep(reading, s, cluster, m, nowUTC()))
 		}
 		cancel()
 		switch {
@@ -63,8 +63,8 @@ func showState(ctx context.Context, s *store.Store, cluster string, m *metrics.M
 }
 
 // showUpkeep reads how the database is kept, and shows it. At is the time for which partitions are needed.
-func showUpkeep(ctx context.Context, s *store.Store, m *metrics.Metrics, at time.Time) error {
-	upkeep, err := s.Upkeep(ctx)
+func showUpkeep(ctx context.Context, s *store.Store, cluster string, m *metrics.Metrics, at time.Time) error {
+	upkeep, err := s.Upkeep(ctx, cluster)
 	if err != nil {
 		m.StoreFailed(metrics.OpState, err)
 		return err

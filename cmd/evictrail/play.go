@@ -277,7 +277,7 @@ func (p player) updateClusterMetrics(ctx context.Context, sink promptly, cluster
 		return err
 	}
 	p.metrics.Count(news, at)
-	return errors.Join(showState(ctx, p.store, cluster, p.metrics, at), showUpkeep(ctx, p.store, p.metrics, at))
+	return errors.Join(showState(ctx, p.store, cluster, p.metrics, at), showUpkeep(ctx, p.store, cluster, p.metrics, at))
 }
 
 // finishRecording shows how a recording ended. The samples end a little later, when everything has settled and was counted.

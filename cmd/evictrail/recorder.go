@@ -77,7 +77,9 @@ func (r *recorder) run(ctx context.Context) error {
 		if !r.waitForIdentity(ctx) {
 			return nil
 		}
-		k := &keeper{store: r.db.Store, retention: r.f.retention.newPolicy(), metrics: r.config.Metrics, log: r.log}
+		k := &keeper{
+			store: r.db.Store, cluster: cluster, retention: r.f.retention.newPolicy(), metrics: r.config.Metrics, log: r.log,
+		}
 		seal := &sealer{db: r.db.DB, cluster: r.cluster, anchor: r.f.evidence.anchor, metrics: r.config.Metrics, log: r.log}
 		days := &dayCounter{db: r.db.DB, cluster: r.cluster, metrics: r.config.Metrics, log: r.log}
 		for _, c := range []chore{{retainFirst, retainEvery, k.dropExpired}, {sealFirst, sealEvery, seal.sealDays}, {countFirst, countEvery, days.countDays}} {

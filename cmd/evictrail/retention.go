@@ -93,6 +93,7 @@ const (
 // keeper drops what was kept long enough, while this replica derives.
 type keeper struct {
 	store     *store.Store
+	cluster   string
 	retention retention.Policy
 	metrics   *metrics.Metrics
 	log       *slog.Logger
@@ -102,13 +103,21 @@ type keeper struct {
 
 // dropExpired drops what is old at a time.
 func (k *keeper) dropExpired(ctx context.Context, at time.Time) {
-	did, err := retention.Retain(ctx, k.store.DB, k.retention, at)
+	var did retention.Retained
+	err := retention.SetPolicy(ctx, k.store.DB, k.cluster, k.retention)
+	if err == nil {
+		did, err = retention.Retain(ctx, k.store.DB, k.retention, at)
+	}
 	for _, p := range did.Dropped {
 		k.log.Info("facts of a month dropped, as they were kept long enough", "partition", p.Name, "from", p.From, "until", p.To, "count", p.Facts, "bytes", p.Bytes)
 	}
 	if len(did.Dropped) > 0 {
 		k.metrics.Dropped.WithLabelValues(metrics.DroppedFacts).Add(float64(max(did.Old-did.Kept, 0)))
 		k.log.Info("facts kept on which what came after rests", "count", did.Kept, "of", did.Old, "before", did.Facts)
+	}
+	if did.Thinned > 0 {
+		k.metrics.Dropped.WithLabelValues(metrics.DroppedFacts).Add(float64(did.Thinned))
+		k.log.Info("facts of clusters dropped that are kept for a shorter time than others", "count", did.Thinned)
 	}
 	if n := did.RowCount(); n > 0 {
 		k.metrics.Dropped.WithLabelValues(metrics.DroppedRows).Add(float64(n))

@@ -107,7 +107,7 @@ func TestWhatIsOldIsDroppedByTheLeader(t *testing.T) {
 	var log bytes.Buffer
 	m := metrics.New(prometheus.NewRegistry())
 	k := &keeper{
-		store: s, metrics: m, log: slog.New(slog.NewTextHandler(&log, nil)),
+		store: s, cluster: "c1", metrics: m, log: slog.New(slog.NewTextHandler(&log, nil)),
 		retention: retention.Policy{Facts: 90 * 24 * time.Hour, Rows: 100 * 24 * time.Hour},
 	}
 	k.dropExpired(t.Context(), nowUTC())

@@ -14,7 +14,7 @@ func newSchema() *cobra.Command {
 		Use: "schema", Short: "Look after the database schema", GroupID: "keep", Args: refuseUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newSchemaUp(), newSchemaStatus(), newSchemaRoles(), newSchemaDistribute(), newSchemaUndistribute())
+	cmd.AddCommand(newSchemaUp(), newSchemaStatus(), newSchemaRoles(), newSchemaMoveCluster(), newSchemaDistribute(), newSchemaUndistribute())
 	return cmd
 }
 

@@ -21,15 +21,17 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- erase_requesters erases the names of people in the requests before a time, and the addresses from which was asked,
--- some at a time; service accounts and others that Kubernetes itself makes (system:) are no people. In the place of a
--- name keeps persons apart, for about a month: it is made with a key that is forgotten then. It
--- returns of which requests. It runs as the owner.
+-- some at a time, of one cluster, or of all where none is named; service accounts and others that Kubernetes itself
+-- makes (system:) are no people. In the place of a name keeps persons apart, for about a month: it is made with a key
+-- that is forgotten then. It returns of which requests. It runs as the owner.
 --
--- The digests of days (../schema/evidence.sql) leave out what is erased here, and have it in a digest of its own: its salt
--- goes with the first name, so that nobody can try names out on the digest. A day is not sealed at the same time: the lock.
+-- The digests of days (../schema/evidence.sql) leave out what is erased here, and have it in a digest of its own: its
+-- salt goes with the first name, so that nobody can try names out on the digest. A day is not sealed at the same
+-- time: the lock.
 --
 -- What is written is computed before, and each fact is changed by its key and constants: Citus refuses an UPDATE that computes.
-CREATE OR REPLACE FUNCTION evictrail.erase_requesters(before timestamptz, most integer) RETURNS TABLE (cluster text, subject text, occurred_at timestamptz)
+CREATE OR REPLACE FUNCTION evictrail.erase_requesters(before timestamptz, most integer, of_cluster text DEFAULT NULL)
+RETURNS TABLE (cluster text, subject text, occurred_at timestamptz)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 #variable_conflict use_column
 DECLARE
@@ -55,6 +57,7 @@ DECLARE
                 evictrail.person(detail ->> 'impersonator') AS impersonator, evictrail.instead_of(detail ->> 'impersonator', $3) AS instead_of_impersonator
             FROM evictrail.%I
             WHERE occurred_at < $1
+              AND ($4::text IS NULL OR cluster = $4)
               AND kind IN ('eviction_requested', 'action_requested')
               AND (
                 evictrail.person(detail ->> 'user') IS NOT NULL
@@ -74,7 +77,7 @@ BEGIN
     SELECT name_key INTO key FROM evictrail.retention;
     FOREACH part IN ARRAY ARRAY['events', 'events_next'] LOOP
         CONTINUE WHEN to_regclass('evictrail.' || part) IS NULL;
-        FOR fact IN EXECUTE format(wanted, part) USING before, most, key LOOP
+        FOR fact IN EXECUTE format(wanted, part) USING before, most, key, of_cluster LOOP
             IF part = 'events' THEN
                 UPDATE evictrail.events AS e
                 SET detail = fact.erased
@@ -99,4 +102,4 @@ BEGIN
     END LOOP;
 END
 $$;
-REVOKE ALL ON FUNCTION evictrail.erase_requesters(timestamptz, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION evictrail.erase_requesters(timestamptz, integer, text) FROM PUBLIC;

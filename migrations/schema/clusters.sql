@@ -6,7 +6,12 @@ CREATE TABLE evictrail.clusters (
     thresholds    jsonb, -- trail.Thresholds where they are not the default ones
     replayed      boolean     NOT NULL DEFAULT false, -- it was played from a recording
     uid           text, -- of its namespace kube-system, which ties the name to one cluster; NULL: not tied
-    epoch         bigint      NOT NULL DEFAULT 0 CHECK (epoch >= 0) -- how often its history began again (docs/adr/0033)
+    epoch         bigint      NOT NULL DEFAULT 0 CHECK (epoch >= 0), -- how often its history began again (docs/adr/0033)
+    facts_from      timestamptz, -- before this time only those facts of it are there that were kept; NULL: all are
+    thinned_to      text, -- of those of its facts from before that are not kept, these subjects have none left; NULL: none has
+    keep_facts      interval, -- as its recorder has it (retention.Policy): 0 is for ever; NULL: none has said
+    keep_rows       interval,
+    keep_requesters interval
 );
 
 -- Who derives a cluster: the holder of the latest term. Each transaction that derives locks this row and compares its

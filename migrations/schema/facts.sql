@@ -26,7 +26,7 @@ CREATE TABLE evictrail.events (
     value          text        NOT NULL,
     evidence       text        NOT NULL, -- the field or record that it was read from
     detail         jsonb,
-    -- The order in which the facts of a cluster were stored: replicas record one after the other (oneRecorderQuery), so each
+    -- The order in which the facts of a cluster were stored: replicas record one after the other (tables.RecordAloneQuery), so each
     -- fact has a higher one than all that were committed before. 0: it was stored before schema 43.
     seq            bigint      NOT NULL DEFAULT nextval('evictrail.events_seq') CHECK (seq >= 0),
     PRIMARY KEY (cluster, subject, occurred_at, id)

@@ -2,7 +2,7 @@ CREATE OR REPLACE VIEW evictrail_v1.clusters AS
 SELECT
     cluster,
     nullif(alive_at, to_timestamp(0)) AS last_seen_at,
-    (SELECT facts_from FROM evictrail.retention) AS facts_from
+    facts_from
 FROM evictrail.clusters;
 
 COMMENT ON VIEW evictrail_v1.clusters IS 'Clusters: those that are recorded, and up to when.';

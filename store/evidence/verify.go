@@ -120,7 +120,7 @@ func (r *Report) verifyDay(ctx context.Context, db *pg.DB, links []Link) error {
 		if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, tables.SettledQuery).Scan(&kept); err != nil {
+		if err := tx.QueryRow(ctx, tables.SettledQuery, pgx.StrictNamedArgs{"cluster": day.Cluster}).Scan(&kept); err != nil {
 			return err
 		}
 		var err error

@@ -272,7 +272,7 @@ func TestDaysThatChangedAreWrittenAgain(t *testing.T) {
 	require.Equal(t, export.Result{Files: 1, Rows: 2, Unchanged: 2, Removed: 1}, r)
 	l.requireWhole(t, d)
 
-	execSQL(t, s, "UPDATE evictrail.retention SET facts_from = '2026-11-23'") // what is before is deleted by retention alone
+	execSQL(t, s, "UPDATE evictrail.clusters SET facts_from = '2026-11-23'") // what is before is deleted by retention alone
 	want, _ := l.read(t, d)
 	execSQL(t, s, "DELETE FROM evictrail.evacuations WHERE vmi LIKE 'db-%-0' OR vmi = 'db-2-1'")
 	require.Equal(t, export.Result{Unchanged: 1, Kept: 2}, l.mustRun(t, d))

@@ -215,7 +215,7 @@ func (l Source) runInTx(ctx context.Context, run func(tx pgx.Tx, frozenTo time.T
 		var settled *time.Time
 		var batch pgx.Batch
 		batch.Queue(tables.DropNoFactsQuery)
-		tables.QueueSettled(&batch, &settled)
+		tables.QueueSettled(&batch, l.cluster, &settled)
 		if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func (q *inquiry) loadCommon(ctx context.Context) error {
 	q.thresholds = trail.DefaultThresholds()
 	args := pgx.StrictNamedArgs{"cluster": q.cluster}
 	var batch pgx.Batch
-	tables.QueueSettled(&batch, &q.settled)
+	tables.QueueSettled(&batch, q.cluster, &q.settled)
 	batch.Queue(tables.ClusterQuery, args).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var stated *trail.Thresholds
 		err := row.Scan(&q.alive, &stated)

@@ -16,18 +16,21 @@ import (
 
 const eraseRequestersQuery = `
 SELECT DISTINCT cluster, subject, occurred_at
-FROM evictrail.erase_requesters(@before, @most)`
+FROM evictrail.erase_requesters(@before, @most, @cluster)`
 
 // erasedTogether is in how many facts names are erased in one transaction.
 const erasedTogether = 2000
 
-// eraseRequesters erases the names of people in requests before a time, and has what they are about derived again, so that no row has them either. Rows that are
-// settled are not: there the names are erased themselves. It returns of how many facts and rows.
-func (s months) eraseRequesters(ctx context.Context, before time.Time) (int, error) {
+// eraseRequesters erases the names of people in requests before a time, and has what they are about derived again, so
+// that no row has them either. Rows that are settled are not: there the names are erased themselves. It returns of
+// how many facts and rows.
+func (s months) eraseRequesters(ctx context.Context, cluster string, before time.Time) (int, error) {
 	total := 0
 	for n := erasedTogether; n >= erasedTogether; {
 		err := s.InTx(ctx, "erase names", func(tx pgx.Tx) error {
-			rows, err := tx.Query(ctx, eraseRequestersQuery, pgx.StrictNamedArgs{"before": before, "most": erasedTogether})
+			rows, err := tx.Query(ctx, eraseRequestersQuery, pgx.StrictNamedArgs{
+				"before": before, "most": erasedTogether, "cluster": cluster,
+			})
 			if err != nil {
 				return err
 			}
@@ -55,8 +58,32 @@ func (s months) eraseRequesters(ctx context.Context, before time.Time) (int, err
 		}
 		total += n
 	}
-	n, err := s.eraseSettled(ctx, before)
-	return total + n, err
+	return total, nil
+}
+
+// eraseNames erases the names of people that were kept for long enough, and adds to out in how many facts and rows.
+func (s months) eraseNames(ctx context.Context, all []kept, now time.Time, out *Retained) error {
+	clusters, before := []string(nil), []time.Time(nil)
+	for _, of := range all {
+		if of.Requesters == 0 {
+			continue
+		}
+		clusters, before = append(clusters, of.cluster), append(before, now.Add(-of.Requesters))
+		n, err := s.eraseRequesters(ctx, of.cluster, now.Add(-of.Requesters))
+		if out.Requesters += n; err != nil {
+			return err
+		}
+		n, err = s.eraseAuthors(ctx, of.cluster, now.Add(-of.Requesters))
+		if out.Requesters += n; err != nil {
+			return err
+		}
+	}
+	if len(clusters) == 0 {
+		return nil
+	}
+	n, err := s.eraseSettled(ctx, clusters, before)
+	out.Requesters += n
+	return err
 }
 
 // named says of derived tables which columns are names of requesters, and which texts they may be in, too.
@@ -79,18 +106,32 @@ var addressed = []string{"eviction_requests", "migrations"}
 
 const erased = "(erased)"
 
-// eraseSettled erases the names of people, and addresses, in rows that are settled and had ended before a time. Names come from the columns that
-// hold nothing else, which are erased last: should this be cut off, the next time finds them again.
-func (s months) eraseSettled(ctx context.Context, before time.Time) (int, error) {
-	var settled *time.Time
-	if err := s.QueryRow(ctx, tables.SettledQuery).Scan(&settled); err != nil || settled == nil {
-		return 0, pg.Explain("read what is settled", err)
+// settledRows are those rows t that are settled, of each cluster: an item for FROM, and a condition.
+const (
+	settledRows = "unnest(@clusters::text[], @settled::timestamptz[]) AS s(of, settled)"
+	isSettled   = "t.cluster = s.of AND t.open_until < s.settled"
+)
+
+// eraseSettled erases the names of people, and addresses, in rows of clusters that are settled and had ended before a
+// time, which is beside each. Names come from the columns that hold nothing else, of any of these clusters. Those are
+// erased last: should this be cut off, the next time finds them again.
+func (s months) eraseSettled(ctx context.Context, clusters []string, before []time.Time) (int, error) {
+	settled := make([]time.Time, len(clusters))
+	for i, cluster := range clusters {
+		at, err := s.settledOf(ctx, cluster)
+		if err != nil {
+			return 0, err
+		}
+		if settled[i] = pg.EarlierTime(before[i], at); at.IsZero() {
+			settled[i] = pg.Beginning
+		}
 	}
-	args := pgx.NamedArgs{"settled": pg.EarlierTime(before, *settled), "erased": erased}
+	args := pgx.NamedArgs{"clusters": clusters, "settled": settled, "erased": erased}
 	var parts []string
 	for _, of := range named {
 		for _, column := range of.names {
-			parts = append(parts, fmt.Sprintf("SELECT %[2]s FROM evictrail.%[1]s WHERE open_until < @settled AND %[2]s NOT LIKE 'system:%%' AND %[2]s NOT LIKE '(erased%%'", of.table, column))
+			parts = append(parts, fmt.Sprintf("SELECT %[2]s FROM evictrail.%[1]s AS t, "+settledRows+" WHERE "+isSettled+
+				" AND %[2]s NOT LIKE 'system:%%' AND %[2]s NOT LIKE '(erased%%'", of.table, column))
 		}
 	}
 	rows, err := s.Query(ctx, strings.Join(parts, "\nUNION\n"), pg.Planned, args)
@@ -103,7 +144,8 @@ func (s months) eraseSettled(ctx context.Context, before time.Time) (int, error)
 	}
 	total := 0
 	for _, name := range addressed {
-		sql := fmt.Sprintf("UPDATE evictrail.%s SET source_ip = NULL, changed_at = now() WHERE open_until < @settled AND source_ip IS NOT NULL", name)
+		sql := fmt.Sprintf("UPDATE evictrail.%s AS t SET source_ip = NULL, changed_at = now() FROM "+settledRows+
+			" WHERE "+isSettled+" AND source_ip IS NOT NULL", name)
 		tag, err := s.Exec(ctx, sql, pg.Planned, args)
 		if err != nil {
 			return total, pg.Explain("erase addresses in "+name, err)
@@ -122,7 +164,8 @@ func (s months) eraseSettled(ctx context.Context, before time.Time) (int, error)
 				set = append(set, fmt.Sprintf("%[1]s = regexp_replace(%[1]s::text, @pattern, @erased, 'g')::%[2]s", column, kind))
 				where = append(where, fmt.Sprintf("%s::text ~ @pattern", column))
 			}
-			sql := fmt.Sprintf("UPDATE evictrail.%s SET %s, changed_at = now() WHERE open_until < @settled AND (%s)", of.table, strings.Join(set, ", "), strings.Join(where, " OR "))
+			sql := fmt.Sprintf("UPDATE evictrail.%s AS t SET %s, changed_at = now() FROM "+settledRows+" WHERE "+isSettled+" AND (%s)",
+				of.table, strings.Join(set, ", "), strings.Join(where, " OR "))
 			tag, err := s.Exec(ctx, sql, pg.Planned, args)
 			if err != nil {
 				return total, pg.Explain("erase names in "+of.table, err)
@@ -140,12 +183,16 @@ SET author = @erased,
     ended_by = CASE WHEN ended_by IS NOT NULL THEN @erased END,
     note = CASE WHEN note IS NOT NULL THEN @erased END,
     changed_at = now()
-WHERE created_at < @before
+WHERE cluster = @cluster
+  AND created_at < @before
   AND coalesce(ended_at, expires_at) < @before
   AND author <> @erased`
 
-// eraseAuthors erases the names of people in acknowledgements that had ended before a time. It returns in how many.
-func (s months) eraseAuthors(ctx context.Context, before time.Time) (int, error) {
-	tag, err := s.Exec(ctx, eraseAuthorsQuery, pg.Planned, pgx.StrictNamedArgs{"before": before, "erased": erased})
+// eraseAuthors erases the names of people in acknowledgements of a cluster that had ended before a time. It returns
+// in how many.
+func (s months) eraseAuthors(ctx context.Context, cluster string, before time.Time) (int, error) {
+	tag, err := s.Exec(ctx, eraseAuthorsQuery, pg.Planned, pgx.StrictNamedArgs{
+		"cluster": cluster, "before": before, "erased": erased,
+	})
 	return int(tag.RowsAffected()), pg.Explain("erase names in "+acknowledgements, err)
 }

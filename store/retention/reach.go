@@ -114,6 +114,8 @@ func (r *reach) subjectSince(subject string, pods map[string]string) time.Time {
 }
 
 const (
+	// isKept says of a fact of a subject s that it is kept.
+	isKept = `(occurred_at >= s.since OR (occurred_at, id) IN (SELECT occurred_at, id FROM state_before))`
 	// keepFactsQuery keeps the facts of subjects that matter: all since a time, and those from before it that say how they stood.
 	keepFactsQuery = `
 INSERT INTO evictrail.events_next (` + keptColumns + `)
@@ -126,7 +128,7 @@ CROSS JOIN LATERAL (
   WHERE cluster = @cluster
     AND subject = s.of
     AND occurred_at < @boundary
-    AND (occurred_at >= s.since OR (occurred_at, id) IN (SELECT occurred_at, id FROM state_before))
+    AND ` + isKept + `
   OFFSET 0
 ) AS f
 ON CONFLICT DO NOTHING`
@@ -142,16 +144,24 @@ WHERE e.kind = 'launcher_pod'`
 
 // keepSubjectFacts keeps the facts of subjects that matter.
 func (r *reach) keepSubjectFacts(ctx context.Context, tx pgx.Tx, subjects []string) error {
-	pods, err := r.loadPodVMs(ctx, tx, subjects)
+	since, err := r.subjectsSince(ctx, tx, subjects)
 	if err != nil {
 		return err
 	}
+	_, err = tx.Exec(ctx, keepFactsQuery, pg.Planned, pgx.StrictNamedArgs{
+		"cluster": r.cluster, "boundary": r.boundary, "subjects": subjects, "since": since,
+	})
+	return err
+}
+
+// subjectsSince is subjectSince of several.
+func (r *reach) subjectsSince(ctx context.Context, tx pgx.Tx, subjects []string) ([]time.Time, error) {
+	pods, err := r.loadPodVMs(ctx, tx, subjects)
 	since := make([]time.Time, len(subjects))
 	for i, s := range subjects {
 		since[i] = r.subjectSince(s, pods)
 	}
-	_, err = tx.Exec(ctx, keepFactsQuery, pg.Planned, pgx.StrictNamedArgs{"cluster": r.cluster, "boundary": r.boundary, "subjects": subjects, "since": since})
-	return err
+	return since, err
 }
 
 // loadPodVMs returns the VMs that the pods among subjects are of.

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"time"
 
 	"github.com/evictrail/evictrail/store/pg"
-	"github.com/evictrail/evictrail/store/tables"
 )
 
 // Policy says how long what is recorded is kept at least. Zero: for ever.
@@ -50,10 +48,11 @@ func formatDays(d time.Duration) string { return fmt.Sprintf("%gd", math.Round(d
 
 // Retained is what Retain did.
 type Retained struct {
-	Facts      time.Time      // from when on all facts are there; zero: none were ever dropped
+	Facts      time.Time      // before which months were dropped; zero: none ever were
 	Dropped    []Partition    // the months that were dropped, in their order
 	Old        int64          // facts of these and of earlier months that were there
 	Kept       int64          // those of them that were kept, as what came after rests on them
+	Thinned    int64          // facts of clusters that are kept for a shorter time than others, and were deleted
 	Rows       map[string]int // derived rows that were dropped, by table
 	Requesters int            // facts and rows in which the name of a person was erased
 	Waits      string         // why facts that are old enough were not dropped; empty where they were, or none are
@@ -79,44 +78,43 @@ type Partition struct {
 // months are those of a database in which facts lie.
 type months struct{ *pg.DB }
 
-// Retain drops what is older than it is to be kept at a time. Its work is done in small transactions: one that is cut off at any point is gone on with by
-// the next, and nobody waits for it for long. Where others hold it up it says so and leaves the rest to the next time. Of facts those stay on which what came
-// after rests (adr/0020), so that no answer changes.
+// Retain drops what is older than it is to be kept at a time: of each cluster as was noted (SetPolicy), of those for
+// which nothing was as r says. A month of facts is dropped when no cluster needs it any more; facts of clusters that
+// are kept for a shorter time are deleted within it. Its work is done in small transactions: one that is cut off at
+// any point is gone on with by the next, and nobody waits for it for long. Where others hold it up it says so and
+// leaves the rest to the next time. Of facts those stay on which what came after rests (adr/0020), so that no answer
+// changes.
 func Retain(ctx context.Context, db *pg.DB, r Policy, now time.Time) (Retained, error) {
 	s := months{db}
-	var out Retained
-	var err error
-	if r.Requesters > 0 {
-		if out.Requesters, err = s.eraseRequesters(ctx, now.Add(-r.Requesters)); err != nil {
-			return out, err
-		}
-		n, err := s.eraseAuthors(ctx, now.Add(-r.Requesters))
-		if out.Requesters += n; err != nil {
+	out := Retained{Rows: map[string]int{}}
+	all, err := s.policies(ctx, r)
+	if err != nil {
+		return out, err
+	}
+	if err := s.eraseNames(ctx, all, now, &out); err != nil {
+		return out, err
+	}
+	if boundary, ok := firstBoundary(all, now); ok {
+		if err := s.dropFacts(ctx, boundary, &out); err != nil {
 			return out, err
 		}
 	}
-	if r.Rows > 0 {
-		n, err := s.dropAcknowledgements(ctx, now.Add(-r.Rows))
-		out.Rows = map[string]int{acknowledgements: n}
+	monthsWait := out.Waits != ""
+	for _, of := range all {
+		if of.Facts > 0 && !monthsWait { // else what can be dropped as a month would be deleted one by one
+			err = s.thinFacts(ctx, of.cluster, of.boundary(now), &out)
+		}
+		if of.Rows > 0 && err == nil {
+			err = s.dropAcknowledgements(ctx, of.cluster, now.Add(-of.Rows), out.Rows)
+		}
+		if of.Rows > 0 && err == nil {
+			err = s.dropRows(ctx, of.cluster, now.Add(-of.Rows), out.Rows)
+		}
 		if err != nil {
 			return out, err
 		}
 	}
-	if r.Facts > 0 {
-		err = s.dropFacts(ctx, tables.MonthOf(now.Add(-r.Facts)), &out)
-	}
-	var from *time.Time
-	if err == nil {
-		err = pg.Explain("read what is kept", s.QueryRow(ctx, tables.SettledQuery).Scan(&from))
-	}
-	if err != nil || from == nil {
-		return out, err
-	}
-	out.Facts = from.UTC()
-	if r.Rows > 0 {
-		dropped, failed := s.dropRows(ctx, now.Add(-r.Rows), *from)
-		maps.Copy(out.Rows, dropped)
-		err = failed
-	}
+	state, err := s.dropState(ctx)
+	out.Facts = pg.TimeOrZero(state.FactsFrom)
 	return out, err
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,13 +25,15 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// aWeek is how long facts are kept in these tests, and dropMarch a time at which those from before march are older than that.
+// aWeek is how long facts are kept in these tests, and dropMarch a time at which those from before march are older
+// than that.
 var (
 	aWeek     = retention.Policy{Facts: 7 * 24 * time.Hour}
 	dropMarch = storetest.March.Add(7*24*time.Hour + time.Hour)
 )
 
-// acrossMarch plays a simulated history of hours in which march begins after a share of it, and returns its facts in the order in which they were seen.
+// acrossMarch plays a simulated history of hours in which march begins after a share of it, and returns its facts in
+// the order in which they were seen.
 func acrossMarch(seed uint64, share float64) ([]trail.Fact, time.Time) {
 	run := sim.New(seed)
 	run = sim.NewAt(seed, storetest.March.Add(-time.Duration(float64(run.End.Sub(run.Start))*share)))
@@ -45,74 +48,108 @@ func acrossMarch(seed uint64, share float64) ([]trail.Fact, time.Time) {
 	return facts, run.End
 }
 
-// TestNothingReportedChanges drops facts at some moment of simulated histories, while others go on to come. Each row of each table, before the boundary and
-// after it, is that of a database which kept all facts; so are the answers about each VM and node, now and at moments since the boundary; also where everything is
-// derived again.
+// TestNothingReportedChanges drops facts at some moment of simulated histories, while others go on to come. Each row
+// of each table, before the boundary and after it, is that of a database which kept all facts; so are the answers
+// about each VM and node, now and at moments since the boundary; also where everything is derived again. It is the
+// same where another cluster of the database is kept for ever: then no month is dropped, and facts are deleted within
+// months.
 func TestNothingReportedChanges(t *testing.T) {
 	t.Parallel()
-	for _, seed := range storetest.Sample(storetest.Some([]uint64{2, 12, 38, 4, 5, 6, 8, 10, 26}, 3)) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			r := rand.New(rand.NewPCG(seed, 9))
-			facts, end := acrossMarch(seed, 0.5+0.4*r.Float64())
-			whole, dropped := storetest.New(t), storetest.New(t)
-			for _, s := range []*store.Store{whole, dropped} {
-				require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
+	for i, seed := range storetest.Sample(storetest.Some([]uint64{2, 12, 38, 4, 5, 6, 8, 10, 26}, 3)) {
+		for _, alone := range []bool{true, false} {
+			if !alone && i > 1 {
+				continue
 			}
-			n := 0
-			for n < len(facts) && facts[n].ObservedAt.Before(storetest.March.Add(2*time.Minute)) {
-				n++
-			}
-			n += r.IntN((len(facts) - n) / 2)
-			for _, s := range []*store.Store{whole, dropped} {
-				for i := 0; i < n; i += 200 {
-					storetest.Record(t, s, facts[i:min(i+200, n)])
-				}
-			}
-			all := storetest.CountRows(t, dropped, "SELECT count(*) FROM evictrail.events WHERE occurred_at < $1", storetest.March)
-			did, err := retention.Retain(t.Context(), dropped.DB, aWeek, dropMarch)
-			require.NoError(t, err)
-			require.Empty(t, did.Waits)
-			require.Equal(t, storetest.March, did.Facts)
-			left := storetest.CountRows(t, dropped, "SELECT count(*) FROM evictrail.events WHERE occurred_at < $1", storetest.March)
-			t.Logf("%d facts before the boundary, %d stay", all, left)
-			require.Less(t, left, all)
-			same := func(as string) {
-				t.Helper()
-				require.Equal(t, storetest.DerivedRows(t, whole), storetest.DerivedRows(t, dropped), as)
-			}
-			same("as soon as they are dropped")
-			storetest.CompareAnswersBy(t, dropped, facts[:n], facts[n-1].ObservedAt, storetest.Brief, storetest.March)
-			for i := n; i < len(facts); i += 200 {
-				some := facts[i:min(i+200, len(facts))]
-				storetest.Record(t, whole, some)
-				storetest.Record(t, dropped, some)
-				same("after facts up to " + some[len(some)-1].ObservedAt.String())
-			}
-			for _, s := range []*store.Store{whole, dropped} {
-				require.NoError(t, s.Alive(t.Context(), "c1", end))
-				_, _, err := s.DeriveDue(t.Context(), "c1", end)
-				require.NoError(t, err)
-			}
-			storetest.CompareAnswersBy(t, dropped, facts, end, storetest.Brief, storetest.March)
-			for _, at := range []time.Time{storetest.March.Add(time.Second), storetest.March.Add(end.Sub(storetest.March) / 3)} {
-				storetest.CompareAnswersBy(t, dropped, facts, at, storetest.Brief, storetest.March)
-			}
-			_, err = dropped.Rederive(t.Context(), "c1")
-			require.NoError(t, err)
-			same("derived again")
-		})
+			t.Run(fmt.Sprintf("%d alone %t", seed, alone), func(t *testing.T) { t.Parallel(); compareDropped(t, seed, alone) })
+		}
 	}
 }
 
-// openCopy returns a store on a copy of a database that nobody is connected to; its statements may fail. The copy is to be dropped.
+// ofOthers is a cluster beside the one that is compared.
+const ofOthers = "others"
+
+// compareDropped is TestNothingReportedChanges of one history.
+func compareDropped(t *testing.T, seed uint64, alone bool) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 9))
+	facts, end := acrossMarch(seed, 0.5+0.4*r.Float64())
+	whole, dropped := storetest.New(t), storetest.New(t)
+	for _, s := range []*store.Store{whole, dropped} {
+		require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
+	}
+	n := 0
+	for n < len(facts) && facts[n].ObservedAt.Before(storetest.March.Add(2*time.Minute)) {
+		n++
+	}
+	n += r.IntN((len(facts) - n) / 2)
+	for _, s := range []*store.Store{whole, dropped} {
+		for i := 0; i < n; i += 200 {
+			storetest.Record(t, s, facts[i:min(i+200, n)])
+		}
+	}
+	if !alone {
+		theirs := slices.Clone(facts[:n])
+		for i := range theirs {
+			theirs[i].Cluster = ofOthers
+		}
+		for _, s := range []*store.Store{whole, dropped} {
+			_, err := s.Append(t.Context(), ofOthers, theirs)
+			require.NoError(t, err)
+			require.NoError(t, retention.SetPolicy(t.Context(), s.DB, ofOthers, retention.Policy{}))
+		}
+	}
+	old := "SELECT count(*) FROM evictrail.events WHERE occurred_at < $1 AND cluster = $2"
+	all := storetest.CountRows(t, dropped, old, storetest.March, "c1")
+	did, err := retention.Retain(t.Context(), dropped.DB, aWeek, dropMarch)
+	require.NoError(t, err)
+	require.Empty(t, did.Waits)
+	left := storetest.CountRows(t, dropped, old, storetest.March, "c1")
+	if alone {
+		require.Equal(t, storetest.March, did.Facts)
+		require.Zero(t, did.Thinned)
+	} else {
+		require.Empty(t, did.Dropped, "the other one needs them")
+		require.Equal(t, all-left, int(did.Thinned))
+		require.Equal(t, all, storetest.CountRows(t, dropped, old, storetest.March, ofOthers))
+	}
+	noted := "SELECT count(*) FROM evictrail.clusters WHERE facts_from = $1"
+	require.Equal(t, 1, storetest.CountRows(t, dropped, noted, storetest.March))
+	t.Logf("%d facts before the boundary, %d stay", all, left)
+	require.Less(t, left, all)
+	same := func(as string) {
+		t.Helper()
+		require.Equal(t, storetest.DerivedRows(t, whole), storetest.DerivedRows(t, dropped), as)
+	}
+	same("as soon as they are dropped")
+	storetest.CompareAnswersBy(t, dropped, facts[:n], facts[n-1].ObservedAt, storetest.Brief, storetest.March)
+	for i := n; i < len(facts); i += 200 {
+		some := facts[i:min(i+200, len(facts))]
+		storetest.Record(t, whole, some)
+		storetest.Record(t, dropped, some)
+		same("after facts up to " + some[len(some)-1].ObservedAt.String())
+	}
+	for _, s := range []*store.Store{whole, dropped} {
+		require.NoError(t, s.Alive(t.Context(), "c1", end))
+		_, _, err := s.DeriveDue(t.Context(), "c1", end)
+		require.NoError(t, err)
+	}
+	storetest.CompareAnswersBy(t, dropped, facts, end, storetest.Brief, storetest.March)
+	for _, at := range []time.Time{storetest.March.Add(time.Second), storetest.March.Add(end.Sub(storetest.March) / 3)} {
+		storetest.CompareAnswersBy(t, dropped, facts, at, storetest.Brief, storetest.March)
+	}
+	_, err = dropped.Rederive(t.Context(), "c1")
+	require.NoError(t, err)
+	same("derived again")
+}
+
+// openCopy returns a store on a copy of a database that nobody is connected to; its statements may fail. The copy is
+// to be dropped.
 func openCopy(t *testing.T, from string, fail func(sql string) bool) (s *store.Store, drop func()) {
 	t.Helper()
 	u, err := url.Parse(from)
 	require.NoError(t, err)
 	name := strings.TrimPrefix(u.Path, "/")
-	copies++
-	as := fmt.Sprintf("%s_copy_%d", name, copies)
+	as := fmt.Sprintf("%s_copy_%d", name, copies.Add(1))
 	admin, err := store.Open(t.Context(), storetest.NewURL(t), "")
 	require.NoError(t, err)
 	_, err = admin.DB.Exec(t.Context(), fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s", as, name))
@@ -128,7 +165,7 @@ func openCopy(t *testing.T, from string, fail func(sql string) bool) (s *store.S
 	}
 }
 
-var copies int
+var copies atomic.Int64
 
 // loadFacts reads where all facts are, but for how their partition is called.
 func loadFacts(t *testing.T, s *store.Store) []string {
@@ -140,11 +177,19 @@ func loadFacts(t *testing.T, s *store.Store) []string {
 	return out
 }
 
-// TestDroppingIsGoneOnWith lets each statement of Retain fail in turn, as where evictrail is killed there. The next time does the rest: the same facts are there,
-// each once, the same rows, and nothing is left over.
+// TestDroppingIsGoneOnWith lets each statement of Retain fail in turn, as where evictrail is killed there. The next
+// time does the rest: the same facts are there, each once, the same rows, and nothing is left over.
 func TestDroppingIsGoneOnWith(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
+	for _, alone := range []bool{true, false} {
+		t.Run(fmt.Sprintf("alone %t", alone), func(t *testing.T) { t.Parallel(); goOnWithDropping(t, alone) })
+	}
+}
+
+// goOnWithDropping is TestDroppingIsGoneOnWith for a cluster that is alone, or beside one that is kept for ever.
+func goOnWithDropping(t *testing.T, alone bool) {
+	t.Helper()
 	all, end := acrossMarch(5, 0.7)
 	from := storetest.NewURL(t)
 	s, err := store.Open(t.Context(), from, "")
@@ -152,6 +197,10 @@ func TestDroppingIsGoneOnWith(t *testing.T) {
 	require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
 	storetest.Record(t, s, all)
 	require.NoError(t, s.Alive(t.Context(), "c1", end))
+	if !alone {
+		require.NoError(t, s.Alive(t.Context(), ofOthers, end))
+		require.NoError(t, retention.SetPolicy(t.Context(), s.DB, ofOthers, retention.Policy{}))
+	}
 	rows := storetest.DerivedRows(t, s)
 	s.Close()
 	whole, drop := openCopy(t, from, func(string) bool { return false })
@@ -184,6 +233,7 @@ func TestDroppingIsGoneOnWith(t *testing.T) {
 		require.Equal(t, want, loadFacts(t, s), "gone on with after statement %d", k)
 		require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM pg_class WHERE relname = 'events_next'"))
 		require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.retention WHERE dropping IS NOT NULL OR complete"))
+		require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.clusters WHERE thinned_to IS NOT NULL"))
 		drop()
 	}
 	t.Logf("%d sorts of statements failed: %v", len(failed), slices.Sorted(maps.Keys(failed)))
@@ -202,8 +252,9 @@ func observeCordons(tr *tracker.Tracker, node string, rv *int, times ...time.Tim
 	return out
 }
 
-// TestMonthsAreDroppedOneAfterTheOther lives through a year, a day at a time on clocks of places where the time of day is moved, with facts around each boundary. Those of
-// the last ninety days are always there, none lies in the default partition, and of what is older there is how it stood.
+// TestMonthsAreDroppedOneAfterTheOther lives through a year, a day at a time on clocks of places where the time of
+// day is moved, with facts around each boundary. Those of the last ninety days are always there, none lies in the
+// default partition, and of what is older there is how it stood.
 func TestMonthsAreDroppedOneAfterTheOther(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
@@ -241,8 +292,8 @@ func TestMonthsAreDroppedOneAfterTheOther(t *testing.T) {
 	require.Positive(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.timeline WHERE at < $1", begin.AddDate(0, 0, 365-150)), "rows outlive their facts")
 }
 
-// TestLateFactsAreKept stores facts of a time whose facts were dropped: they lie with those that were kept, are reported as late, change no row about that time, and count
-// for what is still so.
+// TestLateFactsAreKept stores facts of a time whose facts were dropped: they lie with those that were kept, are
+// reported as late, change no row about that time, and count for what is still so.
 func TestLateFactsAreKept(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
@@ -275,7 +326,8 @@ func TestLateFactsAreKept(t *testing.T) {
 	require.ErrorContains(t, err, "facts from before 2026-03-01T00:00:00Z were dropped")
 }
 
-// TestFactsThatComeDuringADropAreKept stores a fact of the months that are being dropped when all that is to be kept of them was put aside.
+// TestFactsThatComeDuringADropAreKept stores a fact of the months that are being dropped when all that is to be kept
+// of them was put aside.
 func TestFactsThatComeDuringADropAreKept(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
@@ -302,8 +354,8 @@ func TestFactsThatComeDuringADropAreKept(t *testing.T) {
 	require.Equal(t, 1, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.events WHERE node = 'another'"))
 }
 
-// TestNobodyWaitsForDropping holds the history as a long question does: dropping yields, says so, and is done the next time. Those who write wait no longer than
-// for a lock that is given up.
+// TestNobodyWaitsForDropping holds the history as a long question does: dropping yields, says so, and is done the
+// next time. Those who write wait no longer than for a lock that is given up.
 func TestNobodyWaitsForDropping(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
@@ -345,8 +397,9 @@ func TestWhatIsToBeDerivedIsNotDropped(t *testing.T) {
 	require.NotEmpty(t, did.Dropped)
 }
 
-// TestNamesAreErased records what people and programs asked, with names in all that they can be in, drops some of it, and erases the names of people: they are nowhere
-// any more, those of service accounts are, and who asked is still shown by class.
+// TestNamesAreErased records what people and programs asked, with names in all that they can be in, drops some of it,
+// and erases the names of people: they are nowhere any more, those of service accounts are, and who asked is still
+// shown by class.
 func TestNamesAreErased(t *testing.T) {
 	t.Parallel()
 	for _, settled := range []bool{false, true} {
@@ -502,8 +555,8 @@ func TestRetentionIsValidated(t *testing.T) {
 	}
 }
 
-// TestDroppingWhileOthersWriteAndAsk drops facts while others are stored and questions are asked without a pause: what is shown in the end is what is shown where all
-// facts are there, and no question fails.
+// TestDroppingWhileOthersWriteAndAsk drops facts while others are stored and questions are asked without a pause:
+// what is shown in the end is what is shown where all facts are there, and no question fails.
 func TestDroppingWhileOthersWriteAndAsk(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
@@ -561,8 +614,8 @@ func TestDroppingWhileOthersWriteAndAsk(t *testing.T) {
 	require.Equal(t, storetest.DerivedRows(t, whole), storetest.DerivedRows(t, dropped))
 }
 
-// TestWhoCordonedIsKept has a VM marked on a cordoned node, long before facts are dropped, and not moved since: who cordoned the node is still known when all is derived
-// again.
+// TestWhoCordonedIsKept has a VM marked on a cordoned node, long before facts are dropped, and not moved since: who
+// cordoned the node is still known when all is derived again.
 func TestWhoCordonedIsKept(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -595,12 +648,13 @@ func TestWhoCordonedIsKept(t *testing.T) {
 	require.Equal(t, before, storetest.DerivedRows(t, s))
 }
 
-// TestAcknowledgementsAreDropped: those that ended before the period are dropped, also where no facts were, and the names in those that ended
-// are erased; what holds stays as it is.
+// TestAcknowledgementsAreDropped: those that ended before the period are dropped, also where no facts were, and the
+// names in those that ended are erased; what holds stays as it is.
 func TestAcknowledgementsAreDropped(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	now := time.Now()
+	require.NoError(t, s.Alive(t.Context(), "c1", now))
 	for author, hours := range map[string][2]int{"old": {-24 * 20, -24 * 19}, "ended": {-24 * 20, -24 * 3}, "holds": {-24 * 20, 24}} {
 		_, err := s.DB.Exec(t.Context(), `
 INSERT INTO evictrail.acknowledgements (cluster, subject, node, author, note, created_at, expires_at)
@@ -617,4 +671,45 @@ VALUES ('c1', 'node:n1', 'n1', $1, 'ask ' || $1, $2, $3)`, author, now.Add(time.
 	left, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
 	require.Equal(t, []string{"(erased): (erased)", "holds: ask holds"}, left)
+}
+
+// TestMonthsStayUntilNoClusterNeedsThem has one cluster kept for a week and one for longer, whoever drops and
+// whatever that one's own policy is. The month goes once the other one is kept for a week as well.
+func TestMonthsStayUntilNoClusterNeedsThem(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	facts, _ := acrossMarch(2, 0.7)
+	for _, cluster := range []string{"c1", ofOthers} {
+		of := slices.Clone(facts)
+		for i := range of {
+			of[i].Cluster = cluster
+		}
+		_, err := s.Append(t.Context(), cluster, of)
+		require.NoError(t, err)
+		require.NoError(t, retention.SetPolicy(t.Context(), s.DB, cluster, aWeek))
+	}
+	longer := retention.Policy{Facts: 60 * 24 * time.Hour}
+	require.NoError(t, retention.SetPolicy(t.Context(), s.DB, ofOthers, longer))
+	count := "SELECT count(*) FROM evictrail.events WHERE cluster = $1"
+	whole := storetest.CountRows(t, s, count, ofOthers)
+	for range 2 {
+		did, err := retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
+		require.NoError(t, err)
+		require.Empty(t, did.Waits)
+		require.Empty(t, did.Dropped)
+		require.Equal(t, whole, storetest.CountRows(t, s, count, ofOthers))
+	}
+	thinned := storetest.CountRows(t, s, count, "c1")
+	require.Less(t, thinned, whole)
+	oldest := "SELECT evictrail.oldest_schema()"
+	require.Equal(t, 44, storetest.CountRows(t, s, oldest), "older programs do not know that less is there of one")
+
+	require.NoError(t, retention.SetPolicy(t.Context(), s.DB, ofOthers, aWeek))
+	did, err := retention.Retain(t.Context(), s.DB, longer, dropMarch)
+	require.NoError(t, err)
+	require.NotEmpty(t, did.Dropped)
+	require.Zero(t, did.Thinned)
+	require.Equal(t, thinned, storetest.CountRows(t, s, count, "c1"), "what was kept stays")
+	require.Equal(t, thinned, storetest.CountRows(t, s, count, ofOthers))
+	require.Equal(t, 38, storetest.CountRows(t, s, oldest))
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
-	"github.com/evictrail/evictrail/store/read"
 	"github.com/evictrail/evictrail/store/tables"
 )
 
@@ -49,46 +48,49 @@ const numbered = `
 // rowsTogether is how many derived rows are dropped in one transaction.
 const rowsTogether = 5000
 
-// dropRows drops derived rows about what had ended before a time, and before the facts that are there: others would be derived again. It returns how many, by table.
-func (s months) dropRows(ctx context.Context, before, factsFrom time.Time) (map[string]int, error) {
-	before = pg.EarlierTime(before, factsFrom)
-	dropped := map[string]int{}
-	clusters, err := read.New(s.DB).Clusters(ctx)
+// dropRows drops derived rows of a cluster about what had ended before a time, and before its facts that are there: others
+// would be derived again. It adds to dropped how many, by table.
+func (s months) dropRows(ctx context.Context, cluster string, before time.Time, dropped map[string]int) error {
+	settled, err := s.settledOf(ctx, cluster)
+	if err != nil || settled.IsZero() {
+		return err
+	}
+	before = pg.EarlierTime(before, settled)
+	var r *reach
+	err = s.InTx(ctx, "look for what goes on", func(tx pgx.Tx) (err error) {
+		r, err = newReach(ctx, tx, cluster, before)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, cluster := range clusters {
-		var r *reach
-		err := s.InTx(ctx, "look for what goes on", func(tx pgx.Tx) (err error) {
-			r, err = newReach(ctx, tx, cluster, before)
-			return err
-		})
-		if err != nil {
-			return dropped, err
+	args := pgx.NamedArgs{"cluster": cluster, "settled": before, "limit": rowsTogether}
+	args["subjects"], args["since"] = r.listOngoing(r.subjects)
+	args["nodes"], args["node_since"] = r.listOngoing(r.nodes)
+	for _, of := range tables.Derived {
+		more := ""
+		if of.Name == "loops" {
+			more = numbered
 		}
-		args := pgx.NamedArgs{"cluster": cluster, "settled": before, "limit": rowsTogether}
-		args["subjects"], args["since"] = r.listOngoing(r.subjects)
-		args["nodes"], args["node_since"] = r.listOngoing(r.nodes)
-		for _, of := range tables.Derived {
-			more := ""
-			if of.Name == "loops" {
-				more = numbered
+		sql := fmt.Sprintf(dropRowsQuery, of.Name, of.Begun, of.Place, more)
+		for n := int64(rowsTogether); n == rowsTogether; {
+			tag, err := s.Exec(ctx, sql, pg.Planned, args)
+			if err != nil {
+				return pg.Explain("drop "+of.Name, err)
 			}
-			sql := fmt.Sprintf(dropRowsQuery, of.Name, of.Begun, of.Place, more)
-			for n := int64(rowsTogether); n == rowsTogether; {
-				tag, err := s.Exec(ctx, sql, pg.Planned, args)
-				if err != nil {
-					return dropped, pg.Explain("drop "+of.Name, err)
-				}
-				n = tag.RowsAffected()
-				dropped[of.Name] += int(n)
-			}
-		}
-		if _, err := s.Exec(ctx, dropDaysQuery, pg.Planned, pgx.StrictNamedArgs{"cluster": cluster, "settled": before}); err != nil {
-			return dropped, pg.Explain("drop counted days", err)
+			n = tag.RowsAffected()
+			dropped[of.Name] += int(n)
 		}
 	}
-	return dropped, nil
+	_, err = s.Exec(ctx, dropDaysQuery, pg.Planned, pgx.StrictNamedArgs{"cluster": cluster, "settled": before})
+	return pg.Explain("drop counted days", err)
+}
+
+// settledOf returns before which time facts of a cluster were dropped; zero: none were.
+func (s months) settledOf(ctx context.Context, cluster string) (time.Time, error) {
+	var from *time.Time
+	err := s.QueryRow(ctx, tables.SettledQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&from)
+	return pg.TimeOrZero(from), pg.Explain("read what is kept", err)
 }
 
 // dropDaysQuery drops the days of which rows were dropped: counted again, they would have too few.
@@ -105,24 +107,25 @@ DELETE FROM evictrail.acknowledgements
 WHERE ctid = ANY(ARRAY(
   SELECT ctid
   FROM evictrail.acknowledgements
-  WHERE created_at < @before
+  WHERE cluster = @cluster
+    AND created_at < @before
     AND coalesce(ended_at, expires_at) < @before
   LIMIT @limit
   FOR UPDATE SKIP LOCKED
 ))`
 
-// dropAcknowledgements drops those that had ended before a time, and returns how many.
-func (s months) dropAcknowledgements(ctx context.Context, before time.Time) (int, error) {
-	total := 0
+// dropAcknowledgements drops those of a cluster that had ended before a time, and adds to dropped how many.
+func (s months) dropAcknowledgements(ctx context.Context, cluster string, before time.Time, dropped map[string]int) error {
+	args := pgx.StrictNamedArgs{"cluster": cluster, "before": before, "limit": rowsTogether}
 	for n := rowsTogether; n == rowsTogether; {
-		tag, err := s.Exec(ctx, dropAcknowledgementsQuery, pg.Planned, pgx.StrictNamedArgs{"before": before, "limit": rowsTogether})
+		tag, err := s.Exec(ctx, dropAcknowledgementsQuery, pg.Planned, args)
 		if err != nil {
-			return total, pg.Explain("drop "+acknowledgements, err)
+			return pg.Explain("drop "+acknowledgements, err)
 		}
 		n = int(tag.RowsAffected())
-		total += n
+		dropped[acknowledgements] += n
 	}
-	return total, nil
+	return nil
 }
 
 // listOngoing returns from when on rows matter to what goes on, by name.

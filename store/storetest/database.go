@@ -14,8 +14,8 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// Dump reads everything that users can read but the time of storing, and loops that were refuted on the way. What is due
-// by the time at which the cluster was last seen is derived first.
+// Dump reads everything that users can read but the time of storing, and loops that were refuted on the way. What is
+// due by the time at which the cluster was last seen is derived first.
 func Dump(t *testing.T, s *store.Store) map[string][]string {
 	t.Helper()
 	clusters, err := s.Clusters(t.Context())
@@ -85,7 +85,8 @@ func Record(t *testing.T, s *store.Store, facts []trail.Fact) {
 // rolesMade keeps tests from making the roles, which belong to the whole server, at once.
 var rolesMade sync.Mutex
 
-// MakeRoles makes the roles of store.Roles, and grants them what they need, but for tables that the database does not have yet.
+// MakeRoles makes the roles of store.Roles, and grants them what they need, but for tables and functions that the
+// database does not have yet.
 func MakeRoles(t *testing.T, s *store.Store, without ...string) {
 	t.Helper()
 	rolesMade.Lock()
@@ -93,6 +94,7 @@ func MakeRoles(t *testing.T, s *store.Store, without ...string) {
 	sql := store.Roles()
 	for _, table := range without {
 		sql = strings.ReplaceAll(sql, ",\n    "+table, "")
+		sql = strings.ReplaceAll(sql, ",\n            "+table, "")
 	}
 	_, err := s.DB.Exec(t.Context(), sql)
 	require.NoError(t, err)

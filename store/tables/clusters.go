@@ -46,3 +46,7 @@ func CollectThresholds(rows pgx.Rows) (trail.Thresholds, error) {
 func MonthOf(t time.Time) time.Time {
 	return time.Date(t.UTC().Year(), t.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
 }
+
+// RecordAloneQuery has replicas record a @cluster one after the other until the transaction ends: what one has recorded the
+// next one sees. While a cluster is moved nobody records it.
+const RecordAloneQuery = `SELECT pg_advisory_xact_lock(hashtextextended('evictrail records ' || @cluster, 0))`

@@ -10,14 +10,16 @@ import (
 // see is settled with the first that reads.
 const DropNoFactsQuery = `LOCK TABLE ONLY evictrail.events IN ACCESS SHARE MODE`
 
-// SettledQuery asks before which time facts were dropped; NULL where none ever were.
+// SettledQuery asks before which time facts of a @cluster were dropped; NULL where none ever were. It has one row, also of
+// a cluster that is not known.
 const SettledQuery = `
-SELECT facts_from
-FROM evictrail.retention`
+SELECT (SELECT facts_from FROM evictrail.clusters WHERE cluster = @cluster)`
 
-// QueueSettled queues SettledQuery: it asks, in a transaction in which no facts are dropped, before which time facts are gone and what had ended is settled; nil where nothing is.
-func QueueSettled(batch *pgx.Batch, into **time.Time) {
-	batch.Queue(SettledQuery).QueryRow(func(row pgx.Row) error { return row.Scan(into) })
+// QueueSettled queues SettledQuery: it asks, in a transaction in which no facts are dropped, before which time facts of a
+// cluster are gone and what had ended is settled; nil where nothing is.
+func QueueSettled(batch *pgx.Batch, cluster string, into **time.Time) {
+	args := pgx.StrictNamedArgs{"cluster": cluster}
+	batch.Queue(SettledQuery, args).QueryRow(func(row pgx.Row) error { return row.Scan(into) })
 }
 
 // BouncesQuery asks how many loops of a kind around a VMI, or around the VMIs of one name, are settled: those of @subjects of a @cluster that had
