@@ -11,8 +11,9 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// TestOnCitus runs on a Citus of one's own: `make citus`. It plays recordings into distributed tables and into a plain Postgres, and
-// compares what readers see; then it brings the tables back, spreads them again, and asks all that TestStatementsRunOnCitus asks.
+// TestOnCitus runs on a Citus of one's own: `make citus`. It plays recordings into distributed tables and into a plain
+// Postgres, and compares what readers see; then it brings the tables back, spreads them again, and asks all that
+// TestStatementsRunOnCitus asks.
 func TestOnCitus(t *testing.T) { //nolint:paralleltest // one database, which is not a test's own
 	database, plain := os.Getenv("EVICTRAIL_TEST_CITUS_URL"), storetest.NewURL(t)
 	run := func(args ...string) {

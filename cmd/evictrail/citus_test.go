@@ -21,8 +21,9 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// TestStatementsRunOnCitus plays recordings, asks all questions, fetches pages, exports, verifies and drops on a server that writes down what it gets: each
-// statement keeps the rules of store/citus/lint, as do the queries of the dashboards and the views. No Citus has a part in it: the server says that it is one.
+// TestStatementsRunOnCitus plays recordings, asks all questions, fetches pages, exports, verifies and drops on a server
+// that writes down what it gets: each statement keeps the rules of store/citus/lint, as do the queries of the
+// dashboards and the views. No Citus has a part in it: the server says that it is one.
 func TestStatementsRunOnCitus(t *testing.T) {
 	t.Parallel()
 	server := lint.StartServer(t)
@@ -179,7 +180,8 @@ func crawlPages(t *testing.T, s *store.Store) {
 	require.Greater(t, len(seen), 20)
 }
 
-// TestSchemaDistribute prints and refuses on a plain Postgres, and spreads by a stand-in for Citus: status shows what lies where.
+// TestSchemaDistribute prints and refuses on a plain Postgres, and spreads by a stand-in for Citus: status shows what
+// lies where.
 func TestSchemaDistribute(t *testing.T) {
 	t.Parallel()
 	plain, claimed := storetest.NewURL(t), storetest.NewURL(t)

@@ -94,7 +94,8 @@ evictrail records.
 	return cmd
 }
 
-// openPresentSchema opens a database whose schema is that of this program: no other is known well enough to move its tables.
+// openPresentSchema opens a database whose schema is that of this program: no other is known well enough to move its
+// tables.
 func openPresentSchema(cmd *cobra.Command, db *databaseFlags) (*store.Store, error) {
 	s, err := db.openStore(cmd.Context())
 	if err != nil {

@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 var update = flag.Bool("update", false, "write the plans")
 
-// TestPlan compares the statements for a database with the present schema with testdata/plan.sql: a new table is in it without further ado.
+// TestPlan compares the statements for a database with the present schema with testdata/plan.sql: a new table is in it
+// without further ado.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -62,8 +63,8 @@ func openClaimed(t *testing.T) *store.Store {
 	return s
 }
 
-// TestThereAndBack spreads tables by a stand-in and brings them back: all of them, each once; a second time there is nothing to do, and a new table comes along
-// with the schema that brings it.
+// TestThereAndBack spreads tables by a stand-in and brings them back: all of them, each once; a second time there is
+// nothing to do, and a new table comes along with the schema that brings it.
 func TestThereAndBack(t *testing.T) {
 	t.Parallel()
 	s := openClaimed(t)
@@ -106,7 +107,8 @@ func countSpread(tables []citus.Table) (n int) {
 	return n
 }
 
-// TestRefusals has something in the way, each time something else: nothing is distributed, and the error says what to do.
+// TestRefusals has something in the way, each time something else: nothing is distributed, and the error says what to
+// do.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ sql, says string }{

@@ -24,7 +24,8 @@ WHERE pronamespace = 'evictrail'::regnamespace
   AND pronargs > 0
 ORDER BY 1`
 
-// Plan returns the statements that spread what is not spread yet; none where all is. It asks for nothing of Citus, so any Postgres with the schema has one.
+// Plan returns the statements that spread what is not spread yet; none where all is. It asks for nothing of Citus, so
+// any Postgres with the schema has one.
 func Plan(ctx context.Context, q Querier, s *State, shards int) ([]string, error) {
 	tables, err := Tables(ctx, q)
 	if err != nil {
@@ -38,9 +39,10 @@ func Plan(ctx context.Context, q Querier, s *State, shards int) ([]string, error
 	return PlanDistribution(left, functions, shards, slices.Contains(s.Tables, first)), pg.Explain("read functions", err)
 }
 
-// Distribute spreads what is not spread yet, in one transaction, and returns the statements that it ran. The error is ErrNotReady where something has to be done before.
+// Distribute spreads what is not spread yet, in one transaction, and returns the statements that it ran. The error is
+// ErrNotReady where something has to be done before.
 func Distribute(ctx context.Context, db *pg.DB, shards int) (done []string, err error) {
-	return run(ctx, db, "distribute tables", func(tx pgx.Tx, s *State) ([]string, error) {
+	return runPlan(ctx, db, "distribute tables", func(tx pgx.Tx, s *State) ([]string, error) {
 		if err := errors.Join(s.checkServers(), checkRoles(ctx, tx, s)); err != nil {
 			return nil, err
 		}
@@ -48,10 +50,10 @@ func Distribute(ctx context.Context, db *pg.DB, shards int) (done []string, err 
 	})
 }
 
-// Undistribute brings all tables back to the server that is asked, in one transaction, and returns the statements that it ran. The error is ErrNotReady where something
-// has to be done before.
+// Undistribute brings all tables back to the server that is asked, in one transaction, and returns the statements that
+// it ran. The error is ErrNotReady where something has to be done before.
 func Undistribute(ctx context.Context, db *pg.DB) (done []string, err error) {
-	return run(ctx, db, "undistribute tables", func(_ pgx.Tx, s *State) ([]string, error) {
+	return runPlan(ctx, db, "undistribute tables", func(_ pgx.Tx, s *State) ([]string, error) {
 		if !s.IsDistributed() {
 			return nil, nil
 		}
@@ -59,7 +61,8 @@ func Undistribute(ctx context.Context, db *pg.DB) (done []string, err error) {
 	})
 }
 
-// DistributeNew spreads the tables that a new schema brought, where others are spread already: views that are made next read both.
+// DistributeNew spreads the tables that a new schema brought, where others are spread already: views that are made next
+// read both.
 func DistributeNew(ctx context.Context, tx pgx.Tx) error {
 	s, err := readState(ctx, tx)
 	if err != nil || !s.IsDistributed() {
@@ -72,8 +75,8 @@ func DistributeNew(ctx context.Context, tx pgx.Tx) error {
 	return execAll(ctx, tx, statements)
 }
 
-// run makes a plan and runs it in one transaction, once nothing writes.
-func run(ctx context.Context, db *pg.DB, doing string, plan func(pgx.Tx, *State) ([]string, error)) (done []string, err error) {
+// runPlan makes a plan and runs it in one transaction, once nothing writes.
+func runPlan(ctx context.Context, db *pg.DB, doing string, plan func(pgx.Tx, *State) ([]string, error)) (done []string, err error) {
 	s, err := Read(ctx, db)
 	if err == nil {
 		err = s.checkExtension(ctx, db)
@@ -88,7 +91,10 @@ func run(ctx context.Context, db *pg.DB, doing string, plan func(pgx.Tx, *State)
 		if done, err = plan(tx, &s); err != nil {
 			return err
 		}
-		return execAll(ctx, tx, append([]string{"SET LOCAL statement_timeout = 0", "SET LOCAL idle_in_transaction_session_timeout = 0"}, done...))
+		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+			return err
+		}
+		return execAll(ctx, tx, done)
 	})
 	if err != nil {
 		done = nil
@@ -123,7 +129,7 @@ func refuseWriters(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if len(writers) > 0 {
-		return fmt.Errorf("%w: these replicas record now: %s. Stop each \"evictrail run\", wait a minute, and run this again; what happens in that time waits in the cluster's objects and audit webhooks",
+		return fmt.Errorf("%w: these replicas record now: %s. Stop each \"evictrail run\", wait a minute, and run this again",
 			ErrNotReady, strings.Join(writers, ", "))
 	}
 	var dropping bool
@@ -131,7 +137,8 @@ func refuseWriters(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if dropping {
-		return fmt.Errorf("%w: facts of old months are being dropped. Let \"evictrail run\" finish that (its log says when), and run this again", ErrNotReady)
+		return fmt.Errorf("%w: facts of old months are being dropped. Let \"evictrail run\" finish that (its log says when), "+
+			"and run this again", ErrNotReady)
 	}
 	return nil
 }
@@ -146,10 +153,11 @@ func (s *State) checkExtension(ctx context.Context, q Querier) error {
 		return pg.Explain("look for Citus", err)
 	}
 	if available {
-		return fmt.Errorf("%w: the server has Citus, but this database does not use it: run CREATE EXTENSION citus in it, on each server, as a superuser", ErrNotReady)
+		return fmt.Errorf("%w: the server has Citus, but this database does not use it: run CREATE EXTENSION citus in it, "+
+			"on each server, as a superuser", ErrNotReady)
 	}
-	return fmt.Errorf("%w: this is a plain Postgres: tables can be distributed on a server with the extension Citus alone, which evictrail does not bring "+
-		"(https://docs.citusdata.com, AGPL). Without it take a bigger server, or several databases: docs/scale.md", ErrNotReady)
+	return fmt.Errorf("%w: this is a plain Postgres: tables can be distributed on a server with the extension Citus alone, "+
+		"which evictrail does not bring (https://docs.citusdata.com, AGPL). Without it take a bigger server, or several databases: docs/scale.md", ErrNotReady)
 }
 
 // checkServers returns an error that is ErrNotReady where no server may have shards.
@@ -159,7 +167,8 @@ func (s *State) checkServers() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: no server may have shards: run SELECT citus_set_coordinator_host('HOST') and SELECT citus_add_node('HOST', 5432) for each other server", ErrNotReady)
+	return fmt.Errorf("%w: no server may have shards: run SELECT citus_set_coordinator_host('HOST'), "+
+		"and SELECT citus_add_node('HOST', 5432) for each other server", ErrNotReady)
 }
 
 // rolesQuery asks where a user of evictrail cannot log in: the coordinator asks other servers as the user who asks it.
@@ -188,8 +197,8 @@ func checkRoles(ctx context.Context, q Querier, s *State) error {
 		return pg.Explain("look for roles on other servers", err)
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%w: these users cannot log in there, as whom the coordinator asks: %s. Run CREATE ROLE ... LOGIN there, and the SQL of \"evictrail schema roles\" on the coordinator",
-			ErrNotReady, strings.Join(missing, ", "))
+		return fmt.Errorf("%w: these users cannot log in there, as whom the coordinator asks: %s. Run CREATE ROLE ... LOGIN there, "+
+			"and the SQL of \"evictrail schema roles\" on the coordinator", ErrNotReady, strings.Join(missing, ", "))
 	}
 	return nil
 }

@@ -12,8 +12,9 @@ type Table struct {
 	Reference bool // whole on every node; else its rows are spread by cluster
 }
 
-// Rows of a table can be spread by a column only where each of its keys has that column. Other tables are few rows for all clusters. What is being kept
-// of facts that are dropped (functions/begin_drop.sql) lies with the coordinator until it is a partition.
+// Rows of a table can be spread by a column only where each of its keys has that column. Other tables are few rows for
+// all clusters. What is being kept of facts that are dropped (functions/begin_drop.sql) lies with the coordinator until
+// it is a partition.
 const tablesQuery = `
 SELECT c.relname, a.attnum IS NULL OR EXISTS (
     SELECT 1

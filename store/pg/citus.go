@@ -12,8 +12,9 @@ const (
 	planEach = `SET LOCAL plan_cache_mode = force_custom_plan`
 )
 
-// PlanOnce returns the statement that has Postgres plan statements for all values up to the end of a transaction. On Citus it has them planned for each: that
-// refuses others with "could not create distributed plan". q is asked where that is not known yet.
+// PlanOnce returns the statement that has Postgres plan statements for all values up to the end of a transaction. On
+// Citus it has them planned for each: that refuses others with "could not create distributed plan". q is asked where
+// that is not known yet.
 func (db *DB) PlanOnce(ctx context.Context, q RowQueryer) string {
 	if is, err := db.OnCitus(ctx, q); err == nil && is {
 		return planEach
@@ -29,7 +30,8 @@ type RowQueryer interface {
 const citusQuery = `
 SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_extension WHERE extname = 'citus')`
 
-// OnCitus reports whether the database has the extension Citus. It asks once: nothing that writes runs while tables are distributed.
+// OnCitus reports whether the database has the extension Citus. It asks once: nothing that writes runs while tables are
+// distributed.
 func (db *DB) OnCitus(ctx context.Context, q RowQueryer) (bool, error) {
 	if is := db.onCitus.Load(); is != nil {
 		return *is, nil
@@ -42,7 +44,8 @@ func (db *DB) OnCitus(ctx context.Context, q RowQueryer) (bool, error) {
 	return is, err
 }
 
-// Sizes of a table c, in bytes with its indexes. On Citus those of the tables that are spread are those of their parts on all servers.
+// Sizes of a table c, in bytes with its indexes. On Citus those of the tables that are spread are those of their parts
+// on all servers.
 const (
 	LocalSize = `pg_total_relation_size(c.oid)`
 	citusSize = `CASE WHEN EXISTS (SELECT 1 FROM pg_catalog.pg_dist_partition AS d WHERE d.logicalrelid = c.oid)

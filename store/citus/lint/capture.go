@@ -64,10 +64,12 @@ func (s *Server) NewURL(tb testing.TB) string {
 	return url
 }
 
-// logged matches what a server writes before a statement: by the extended protocol, with its name, or by the simple one.
+// logged matches what a server writes before a statement: by the extended protocol, with its name, or by the simple
+// one.
 var logged = regexp.MustCompile(`^(execute [^:]*|statement): `)
 
-// Statements returns what the server got so far, each text once, in the order of the alphabet. A text of the simple protocol may be a script: it is split.
+// Statements returns what the server got so far, each text once, in the order of the alphabet. A text of the simple
+// protocol may be a script: it is split.
 func (s *Server) Statements() ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(s.server.DataDir(), "log", "*.json"))
 	if err == nil && len(files) == 0 {
@@ -92,7 +94,7 @@ func (s *Server) Statements() ([]string, error) {
 
 // readLog adds the statements of one file of a log.
 func readLog(file string, seen map[string]bool) error {
-	f, err := os.Open(file) //nolint:gosec // of our own server
+	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -85,7 +86,7 @@ func collectTriples(ctx context.Context, conn *pgx.Conn, sql string, add func(a,
 	}
 	var a, b, c string
 	_, err = pgx.ForEachRow(rows, []any{&a, &b, &c}, func() error { add(a, b, c); return nil })
-	return err
+	return errors.Join(err, rows.Err())
 }
 
 // Volatilities of functions, as pg_proc has them.
@@ -133,10 +134,10 @@ func (c *catalogue) volatilityOf(n *node) string {
 	}
 	worst := ""
 	for _, oid := range c.calls(n) {
-		switch v := c.functions[oid].volatility; {
-		case v == volatile:
+		switch c.functions[oid].volatility {
+		case volatile:
 			return volatile
-		case v == stable:
+		case stable:
 			worst = stable
 		}
 	}
@@ -145,7 +146,7 @@ func (c *catalogue) volatilityOf(n *node) string {
 
 // holds reports whether a node in a value, or below, is as volatile as one of some volatilities.
 func (c *catalogue) holds(v any, volatilities ...string) (found bool) {
-	walk(v, func(n *node) bool {
+	walkNodes(v, func(n *node) bool {
 		of := c.volatilityOf(n)
 		for _, one := range volatilities {
 			found = found || of == one
@@ -157,7 +158,7 @@ func (c *catalogue) holds(v any, volatilities ...string) (found bool) {
 
 // callsAny reports whether a value calls one of some functions.
 func (c *catalogue) callsAny(v any, names []string) (found bool) {
-	walk(v, func(n *node) bool {
+	walkNodes(v, func(n *node) bool {
 		for _, oid := range c.calls(n) {
 			found = found || slices.Contains(names, c.functions[oid].name)
 		}

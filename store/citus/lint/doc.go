@@ -1,12 +1,13 @@
-// Package lint judges SQL by what Citus refuses. It is for tests, and needs a plain Postgres alone: that parses a statement, replaces its views and
-// reports the query tree, of which Citus plans. No Citus has a part in it, so it finds what these rules know and nothing else.
+// Package lint judges SQL by what Citus refuses. It is for tests, and needs a plain Postgres alone: that parses a
+// statement, replaces its views and reports the query tree, of which Citus plans. No Citus has a part in it, so it
+// finds what these rules know and nothing else.
 //
 //	l, err := lint.New(ctx, url)
 //	found, err := l.Lint(ctx, "UPDATE evictrail.loops SET summary = $1 RETURNING (node, vmi)::text")
 //	// returning: non-IMMUTABLE functions are not allowed in the RETURNING clause (...)
 //
-// A statement whose tables all have the same cluster = value is routed: one server runs it as it is, and most rules are of the others. Rules of statements, with
-// what Citus 13 prints:
+// A statement whose tables all have the same cluster = value is routed: one server runs it as it is, and most rules are
+// of the others. Rules of statements, with what Citus 13 prints:
 //
 //	returning  non-IMMUTABLE functions are not allowed in the RETURNING clause
 //	case       non-IMMUTABLE functions are not allowed in CASE or COALESCE statements (of UPDATE and DELETE)
@@ -30,6 +31,7 @@
 //	drop       cannot drop multiple distributed objects in a single command
 //	trigger    triggers are not supported on distributed tables
 //
-// The files: lint.go asks Postgres for trees and goes through the rules (rules.go, script.go); node.go reads trees, query.go finds out what belongs to one
-// cluster, catalogue.go how stable functions are; capture.go has a server write down what it gets.
+// The files: lint.go asks Postgres for trees and goes through the rules (rules.go, script.go); node.go reads trees,
+// query.go finds out what belongs to one cluster, catalogue.go how stable functions are; capture.go has a server write
+// down what it gets.
 package lint

@@ -15,7 +15,6 @@ type Linter struct {
 	conn      *pgx.Conn
 	catalogue catalogue
 	trees     []string // that the server sent last
-	stray     error
 }
 
 // New returns a linter on a database that has the schema. Anyone who calls it closes the linter.
@@ -48,7 +47,8 @@ func (l *Linter) Close(ctx context.Context) error { return l.conn.Close(ctx) }
 // parsed matches commands of which Postgres makes a query tree before they run.
 var parsed = regexp.MustCompile(`(?is)^\s*(--[^\n]*\n\s*)*(SELECT|INSERT|UPDATE|DELETE|WITH|VALUES|MERGE|TABLE)\b`)
 
-// Lint returns which rules a statement breaks, once each. It is parsed, not run; its parameters are $1, $2, ... The error says that Postgres refuses it.
+// Lint returns which rules a statement breaks, once each. It is parsed, not run; its parameters are $1, $2, ... The
+// error says that Postgres refuses it.
 func (l *Linter) Lint(ctx context.Context, sql string) ([]Finding, error) {
 	out := lintText(sql)
 	if !parsed.MatchString(sql) {
@@ -65,7 +65,8 @@ func (l *Linter) Lint(ctx context.Context, sql string) ([]Finding, error) {
 	return append(out, found...), err
 }
 
-// LintNested runs a statement in a transaction that is rolled back, and returns which rules it breaks, or what the functions run that it calls.
+// LintNested runs a statement in a transaction that is rolled back, and returns which rules it breaks, or what the
+// functions run that it calls.
 func (l *Linter) LintNested(ctx context.Context, sql string) ([]Finding, error) {
 	tx, err := l.conn.Begin(ctx)
 	if err != nil {
@@ -87,12 +88,12 @@ func (l *Linter) judge(sql string) (out []Finding, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s", err, sql)
 		}
-		walk(tree, func(n *node) bool {
+		walkNodes(tree, func(n *node) bool {
 			if n.kind != "QUERY" || n.text("commandType") == commandUtility {
 				return n.kind != "QUERY"
 			}
 			top := newQuery(n, nil)
-			s := &statement{place(&l.catalogue, top), top}
+			s := &statement{newPlacement(&l.catalogue, top), top}
 			for i := range Rules {
 				if !broken[Rules[i].Name] && Rules[i].breaks(s) {
 					broken[Rules[i].Name] = true

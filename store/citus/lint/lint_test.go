@@ -210,7 +210,8 @@ func TestSplitScript(t *testing.T) {
 		SplitScript("SELECT ';' -- a; b\n;\nDO $x$ BEGIN; END $x$; SELECT \"a;b\";\n-- the end;\n"))
 }
 
-// TestStepsKeepRules judges what brings a distributed database to the next schema: the steps. What an empty database gets is distributed afterwards.
+// TestStepsKeepRules judges what brings a distributed database to the next schema: the steps. What an empty database
+// gets is distributed afterwards.
 func TestStepsKeepRules(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../migrations/steps/*.sql")

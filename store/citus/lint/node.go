@@ -160,19 +160,19 @@ func (n *node) number(field string) int {
 // isTrue reports whether a field is true.
 func (n *node) isTrue(field string) bool { return n.text(field) == "true" }
 
-// walk calls visit for each node in a value, parents first. Where visit returns false it goes no deeper.
-func walk(v any, visit func(*node) bool) {
+// walkNodes calls visit for each node in a value, parents first. Where visit returns false it goes no deeper.
+func walkNodes(v any, visit func(*node) bool) {
 	switch v := v.(type) {
 	case *node:
 		if v == nil || !visit(v) {
 			return
 		}
 		for _, field := range v.fields {
-			walk(field, visit)
+			walkNodes(field, visit)
 		}
 	case []any:
 		for _, item := range v {
-			walk(item, visit)
+			walkNodes(item, visit)
 		}
 	}
 }

@@ -31,7 +31,7 @@ const (
 func newQuery(n *node, outer *query) *query {
 	q := &query{node: n, outer: outer, of: map[*node]*query{}}
 	for _, field := range n.fields {
-		walk(field, func(below *node) bool {
+		walkNodes(field, func(below *node) bool {
 			if below.kind == "QUERY" {
 				q.of[below] = newQuery(below, q)
 				q.inner = append(q.inner, q.of[below])
@@ -78,7 +78,7 @@ func (q *query) target(number int) any {
 
 // joined returns the entries that a query reads: those of its FROM, in joins as well.
 func (q *query) joined() (out []*node) {
-	walk(q.fields["jointree"], func(n *node) bool {
+	walkNodes(q.fields["jointree"], func(n *node) bool {
 		if n.kind == "QUERY" {
 			return false
 		}
@@ -105,7 +105,7 @@ func (q *query) conditions() (out []*node) {
 			out = append(out, n)
 		}
 	}
-	walk(q.fields["jointree"], func(n *node) bool {
+	walkNodes(q.fields["jointree"], func(n *node) bool {
 		if n.kind == "FROMEXPR" || n.kind == "JOINEXPR" {
 			split(n.fields["quals"])
 			return true
@@ -121,8 +121,8 @@ type placement struct {
 	parent    map[any]any // of a union-find, whose members are entries of range tables and the texts of values
 }
 
-// place finds out what is equal in a query and those in it.
-func place(c *catalogue, q *query) *placement {
+// newPlacement finds out what is equal in a query and those in it.
+func newPlacement(c *catalogue, q *query) *placement {
 	p := &placement{c, map[any]any{}}
 	for _, in := range q.all() {
 		for _, n := range in.conditions() {
@@ -144,7 +144,7 @@ func (p *placement) addCondition(q *query, n *node) {
 		}
 	case "SUBLINK": // x.cluster IN (SELECT y.cluster ...)
 		in := q.of[n.sub("subselect")]
-		walk(n.fields["testexpr"], func(test *node) bool {
+		walkNodes(n.fields["testexpr"], func(test *node) bool {
 			if test.kind == "OPEXPR" && in != nil && p.catalogue.functions[test.text("opfuncid")].name == functionTextEquals {
 				args := test.list("args")
 				if param, ok := args[1].(*node); ok && param.kind == "PARAM" {
@@ -163,7 +163,7 @@ func (p *placement) addUnion(q *query) {
 	}
 	for number := 1; number <= len(q.list("targetList")); number++ {
 		var first any
-		walk(q.fields["setOperations"], func(n *node) bool {
+		walkNodes(q.fields["setOperations"], func(n *node) bool {
 			if in := q.of[q.entry(n.number("rtindex")).sub("subquery")]; n.kind == "RANGETBLREF" && in != nil {
 				member := p.memberOf(in, in.target(number))
 				if first == nil {
@@ -176,7 +176,8 @@ func (p *placement) addUnion(q *query) {
 	}
 }
 
-// memberOf returns what an expression is if it is the cluster of a table, which has its entry, or a value; nil where it is neither.
+// memberOf returns what an expression is if it is the cluster of a table, which has its entry, or a value; nil where it
+// is neither.
 func (p *placement) memberOf(q *query, v any) any {
 	n, ok := v.(*node)
 	if !ok || q == nil {

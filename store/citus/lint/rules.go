@@ -50,8 +50,8 @@ func breaksReturning(s *statement, q *query) bool {
 	return s.catalogue.holds(q.fields["returningList"], stable, volatile)
 }
 
-// changed returns the values that an UPDATE sets, and the condition of what it or a DELETE changes.
-func changed(q *query) []any {
+// changedValues returns the values that an UPDATE sets, and the condition of what it or a DELETE changes.
+func changedValues(q *query) []any {
 	values := []any{q.sub("jointree").fields["quals"]}
 	if q.text("commandType") == commandUpdate {
 		for _, item := range q.list("targetList") {
@@ -64,7 +64,7 @@ func changed(q *query) []any {
 }
 
 func breaksCase(s *statement, q *query) (broken bool) {
-	walk(changed(q), func(n *node) bool {
+	walkNodes(changedValues(q), func(n *node) bool {
 		if n.kind == "COALESCEEXPR" || n.kind == "COALESCE" || n.kind == "CASEEXPR" || n.kind == "CASE" {
 			broken = broken || s.catalogue.holds(n, stable, volatile)
 			return false
@@ -74,15 +74,16 @@ func breaksCase(s *statement, q *query) (broken bool) {
 	return broken
 }
 
-// breaksStable looks for stable functions of columns, but for those within CASE and COALESCE, which another rule is about.
+// breaksStable looks for stable functions of columns, but for those within CASE and COALESCE, which another rule is
+// about.
 func breaksStable(s *statement, q *query) (broken bool) {
-	walk(changed(q), func(n *node) bool {
+	walkNodes(changedValues(q), func(n *node) bool {
 		switch n.kind {
 		case "COALESCEEXPR", "COALESCE", "CASEEXPR", "CASE", "QUERY":
 			return false
 		}
 		if s.catalogue.volatilityOf(n) == stable {
-			walk(n, func(below *node) bool {
+			walkNodes(n, func(below *node) bool {
 				broken = broken || below.kind == "VAR"
 				return below.kind != "QUERY"
 			})
@@ -121,7 +122,7 @@ const typeTID = "27"
 func breaksTID(s *statement, q *query) bool {
 	target := q.entry(q.number("resultRelation"))
 	byTID := false
-	walk(q.sub("jointree").fields["quals"], func(n *node) bool {
+	walkNodes(q.sub("jointree").fields["quals"], func(n *node) bool {
 		byTID = byTID || n.kind == "VAR" && n.text("vartype") == typeTID
 		return n.kind != "QUERY"
 	})
@@ -153,7 +154,8 @@ func breaksRecursive(s *statement) bool {
 	return false
 }
 
-// breaksLateral looks for tables that are read together and not for the same cluster: in one FROM, or in a subquery and around it.
+// breaksLateral looks for tables that are read together and not for the same cluster: in one FROM, or in a subquery and
+// around it.
 func breaksLateral(s *statement) bool {
 	for _, q := range s.top.all() {
 		var first *node
@@ -229,7 +231,7 @@ func breaksRow(s *statement) (broken bool) {
 		if q.text("limitCount") != "" || q.sub("limitCount") != nil || s.isRouted(s.top) {
 			continue
 		}
-		walk(q.fields["targetList"], func(n *node) bool {
+		walkNodes(q.fields["targetList"], func(n *node) bool {
 			if n.kind == "VAR" && n.text("varattno") == "0" && n.text("varlevelsup") == "0" {
 				e := q.entry(n.number("varno"))
 				broken = broken || e.text("rtekind") == rteSubquery && len(s.tablesOf(q, e)) > 0

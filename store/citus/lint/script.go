@@ -34,7 +34,8 @@ func lintText(sql string) (out []Finding) {
 	return out
 }
 
-// SplitScript returns the statements of a script, as psql does: quotes, bodies between dollars and comments may hold semicolons.
+// SplitScript returns the statements of a script, as psql does: quotes, bodies between dollars and comments may hold
+// semicolons.
 func SplitScript(script string) (out []string) {
 	start, end := 0, ""
 	for i := 0; i < len(script); i++ {
