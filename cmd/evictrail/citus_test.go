@@ -119,7 +119,7 @@ func useEverything(t *testing.T, database string) {
 	policy := retention.Policy{Facts: 90 * 24 * time.Hour, Rows: 90 * 24 * time.Hour, Requesters: 24 * time.Hour}
 	_, err = retention.Retain(t.Context(), s.DB, policy, nowUTC())
 	require.NoError(t, err)
-	_, err = s.Upkeep(t.Context())
+	_, err = s.Upkeep(t.Context(), "")
 	require.NoError(t, err)
 }
 
