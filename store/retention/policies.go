@@ -25,7 +25,7 @@ WHERE NOT EXISTS (SELECT FROM evictrail.moves AS m WHERE m.cluster = c.cluster A
 ORDER BY cluster`
 )
 
-// SetPolicy notes for how long a cluster is kept: from then on Retain keeps it for so long, whoever calls that.
+// SetPolicy notes for how long a cluster is kept: from then on Retain keeps it for so long, no matter who calls that.
 func SetPolicy(ctx context.Context, db *pg.DB, cluster string, r Policy) error {
 	_, err := db.Exec(ctx, setPolicyQuery, pgx.StrictNamedArgs{
 		"cluster": cluster, "facts": r.Facts, "rows": r.Rows, "requesters": r.Requesters,

@@ -673,7 +673,7 @@ VALUES ('c1', 'node:n1', 'n1', $1, 'ask ' || $1, $2, $3)`, author, now.Add(time.
 	require.Equal(t, []string{"(erased): (erased)", "holds: ask holds"}, left)
 }
 
-// TestMonthsStayUntilNoClusterNeedsThem has one cluster kept for a week and one for longer, whoever drops and
+// TestMonthsStayUntilNoClusterNeedsThem has one cluster kept for a week and one for longer, no matter who drops and
 // whatever that one's own policy is. The month goes once the other one is kept for a week as well.
 func TestMonthsStayUntilNoClusterNeedsThem(t *testing.T) {
 	t.Parallel()
