@@ -112,11 +112,11 @@ WITH summed AS (
   WHERE ` + daysInRange + `
   GROUP BY cluster
 )
-SELECT cluster, kubevirt, days, days_with_gaps, migrations, failed, not_needed, missed, summed.loops, dual_retry
+SELECT cluster, kubevirt, days, days_with_gaps, migrations, summed.failed, summed.not_needed, missed, summed.loops, dual_retry
 FROM summed
 JOIN evictrail_v1.cluster_days AS d USING (cluster)
 WHERE d.day = last_day
-ORDER BY dual_retry DESC, summed.loops DESC, failed DESC NULLS LAST, cluster
+ORDER BY dual_retry DESC, summed.loops DESC, summed.failed DESC NULLS LAST, cluster
 LIMIT 500`
 
 func newComparisonPanel() cog.Builder[dashboard.Panel] {

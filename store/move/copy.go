@@ -79,7 +79,7 @@ JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
 WHERE i.inhparent = 'evictrail.events'::regclass
   AND c.relname ~ '^events_\d{4}_\d{2}$'
 ORDER BY 1`
-	hasRowsQuery    = `SELECT EXISTS (SELECT FROM %s WHERE cluster = @cluster)`
+	hasRowsQuery    = `SELECT EXISTS (SELECT 1 FROM %s WHERE cluster = @cluster)`
 	ensureMonthCall = `SELECT evictrail.ensure_month(@month)`
 )
 

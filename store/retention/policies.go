@@ -21,11 +21,11 @@ WHERE cluster = @cluster
 	policiesQuery = `
 SELECT cluster, keep_facts, keep_rows, keep_requesters
 FROM evictrail.clusters AS c
-WHERE NOT EXISTS (SELECT FROM evictrail.moves AS m WHERE m.cluster = c.cluster AND m.state <> 'arrived')
+WHERE NOT EXISTS (SELECT 1 FROM evictrail.moves AS m WHERE m.cluster = c.cluster AND m.state <> 'arrived')
 ORDER BY cluster`
 )
 
-// SetPolicy notes for how long a cluster is kept: from then on Retain keeps it for so long, whoever calls that.
+// SetPolicy notes for how long a cluster is kept: from then on Retain keeps it for so long, no matter who calls that.
 func SetPolicy(ctx context.Context, db *pg.DB, cluster string, r Policy) error {
 	_, err := db.Exec(ctx, setPolicyQuery, pgx.StrictNamedArgs{
 		"cluster": cluster, "facts": r.Facts, "rows": r.Rows, "requesters": r.Requesters,

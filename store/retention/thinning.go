@@ -22,8 +22,8 @@ FOR NO KEY UPDATE`
 	// derived of them.
 	oldFactsQuery = `
 SELECT
-    EXISTS (SELECT FROM evictrail.events WHERE cluster = @cluster AND occurred_at < @boundary AND occurred_at >= @since),
-    EXISTS (SELECT FROM evictrail.subjects WHERE cluster = @cluster AND dirty_since < @boundary)`
+    EXISTS (SELECT 1 FROM evictrail.events WHERE cluster = @cluster AND occurred_at < @boundary AND occurred_at >= @since),
+    EXISTS (SELECT 1 FROM evictrail.subjects WHERE cluster = @cluster AND dirty_since < @boundary)`
 	beginThinningQuery = `
 UPDATE evictrail.clusters
 SET facts_from = @boundary, thinned_to = ''

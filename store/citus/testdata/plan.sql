@@ -2,6 +2,7 @@ SET LOCAL citus.multi_shard_modify_mode = 'sequential';
 SELECT create_distributed_table('evictrail.subjects', 'cluster', colocate_with => 'none', shard_count => 32);
 SELECT create_distributed_table('evictrail.acknowledged', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.aspects', 'cluster', colocate_with => 'evictrail.subjects');
+SELECT create_distributed_table('evictrail.cluster_days', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.clusters', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.consequences', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.cooldown_decisions', 'cluster', colocate_with => 'evictrail.subjects');
@@ -16,6 +17,7 @@ SELECT create_distributed_table('evictrail.gaps', 'cluster', colocate_with => 'e
 SELECT create_distributed_table('evictrail.leaders', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.loops', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.migrations', 'cluster', colocate_with => 'evictrail.subjects');
+SELECT create_distributed_table('evictrail.moves', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.outages', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.placements', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.recorders', 'cluster', colocate_with => 'evictrail.subjects');
