@@ -64,7 +64,6 @@ func filterUnrecorded(ctx context.Context, tx pgx.Tx, cluster string, facts []tr
 	var stored []trail.Fact
 	var batch pgx.Batch
 	batch.Queue(tables.RecordAloneQuery, pgx.StrictNamedArgs{"cluster": cluster})
-	queueMoveFence(&batch, cluster)
 	if len(kinds) > 0 {
 		batch.Queue(sameAspectQuery, pgx.StrictNamedArgs{
 			"cluster": cluster, "subjects": subjects, "kinds": kinds, "uids": uids, "whats": whats, "versions": versions, "since": since, "listed": listed,

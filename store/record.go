@@ -149,7 +149,7 @@ func (s *Store) recordSeen(
 		out, err = recordInTx(ctx, tx, cluster, facts, func(batch *pgx.Batch, fresh []trail.Fact) {
 			retention.KeepLate(batch, fresh)
 			keepAspects(batch, cluster, fresh)
-			tables.QueueSettled(batch, cluster, &frozenTo)
+			queueWhole(batch, cluster, &frozenTo)
 			note(batch, fresh)
 		})
 		return err
