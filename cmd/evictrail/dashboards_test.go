@@ -38,6 +38,9 @@ var dashboardScenarios = []scenario{
 // mustHaveRows says on which recording a query must have rows. Each panel of SQL stands here or in emptyPanels.
 var mustHaveRows = map[string][]string{
 	"evictrail-fleet/Clusters/A":                                                {"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy", "e-user-migrations", "g-churn-cooldown", "k-blocked-slot"},
+	"evictrail-fleet/Clusters compared/A":                                       {"b-dual-retry-loop-v1.8", "c-node-drain"},
+	"evictrail-fleet/Failed migrations a day/A":                                 {"b-dual-retry-loop-v1.8", "c-node-drain"},
+	"evictrail-fleet/Loops opened a day/A":                                      {"b-dual-retry-loop-v1.8"},
 	"evictrail-overview/Loops and advice/A":                                     {"b-dual-retry-loop-v1.8", "g-churn-cooldown", "k-blocked-slot"},
 	"evictrail-overview/Started migrations by cause/A":                          {"b-dual-retry-loop-v1.8", "c-node-drain", "e-user-migrations", "g-churn-cooldown"},
 	"evictrail-overview/Moves by benefit/A":                                     {"b-dual-retry-loop-v1.8", "g-churn-cooldown"},

@@ -15,6 +15,7 @@ import (
 // TestHubKeepsTenantsApart has those who share a cluster ask about it by way of a hub, with the tokens of that cluster: each sees what its source shows
 // them, and no more. The token is passed on, and so is that of the cookie of who has signed in; the cookie itself is not.
 func TestHubKeepsTenantsApart(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	c := shareCluster(t)
 	source := httptest.NewServer(c.handler)

@@ -196,6 +196,7 @@ func TestHub(t *testing.T) {
 
 // TestHubAnswersAsOneDatabase asks a hub over three databases, and one database with all that they have.
 func TestHubAnswersAsOneDatabase(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	at := hubOver(t, 0, "east", serveEvictrail(t, playedURL(t, retryCluster)).URL, "west", serveEvictrail(t, playedURL(t, drainCluster, churnCluster)).URL, "north", serveEvictrail(t, playedURL(t, slotCluster)).URL)
 	one := serveEvictrail(t, playedURL(t, retryCluster, drainCluster, churnCluster, slotCluster)).URL
@@ -377,6 +378,7 @@ func TestHubPassesAcknowledgementsOn(t *testing.T) {
 
 // TestHubCommand starts a hub as its users do, and reads what it says of itself.
 func TestHubCommand(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	file := writeFile(t, []byte("# of the north\nnorth="+newDeadURL(t)+"\n\n"))
 	var lc net.ListenConfig

@@ -158,6 +158,7 @@ var countInLink = regexp.MustCompile(`(?:^|: )(\d+)(?:$| )`)
 // TestFrontPageLeadsSomewhere reads the front page of clusters that have an open loop, a loop that is over, none at all, and those of all clusters:
 // each says first how it stands, then what is or was wrong, with VM, node and who asked, and counts lead to what they count.
 func TestFrontPageLeadsSomewhere(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	_, server := serveSite(t, "k-blocked-slot", "b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy")
 	for _, c := range []struct {

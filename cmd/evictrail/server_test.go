@@ -35,6 +35,7 @@ func serveAPI(t *testing.T, url string) string {
 
 // TestServerAnswersAsTheDatabase asks everything both ways and compares what is printed, to the byte, and the exit statuses.
 func TestServerAnswersAsTheDatabase(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	url := playedURL(t, "b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown", "k-blocked-slot")
 	server := serveAPI(t, url)

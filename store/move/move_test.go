@@ -159,6 +159,7 @@ func TestNothingIsLost(t *testing.T) {
 // TestRowsOfDroppedMonthsStay derives everything of a moved cluster again: rows about months whose facts are gone stay
 // as they are, also where the destination has all of its own facts.
 func TestRowsOfDroppedMonthsStay(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	from, to := newSource(t), storetest.New(t)
 	m := newMover(from, to)
@@ -217,6 +218,7 @@ func TestEveryTableHasAPlace(t *testing.T) {
 // TestMovesGoOn ends moves at random steps, and changes the source between them, as retention and a recorder that was
 // started again would: the next move goes on, and in the end all is what the source has.
 func TestMovesGoOn(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
 	from, to := newSource(t), newDestination(t)
 	seed := uint64(time.Now().UnixNano())
