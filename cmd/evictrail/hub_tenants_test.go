@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/store/storetest"
 )
 
 // TestHubKeepsTenantsApart has those who share a cluster ask about it by way of a hub, with the tokens of that cluster: each sees what its source shows

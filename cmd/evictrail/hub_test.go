@@ -20,6 +20,7 @@ import (
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/api/hub"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 )
 
