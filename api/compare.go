@@ -25,7 +25,8 @@ func compareParams() []param[trail.CompareQuery] {
 			write: func(q trail.CompareQuery) string { return q.KubeVirt },
 		},
 		{
-			name: "since", about: "The first day (UTC): that of a time, a date or an age. Without it, all days that were counted.", schema: newTextSchema(), example: "30d",
+			name: "since", about: "The first day (UTC): that of a time, a date or an age. Without it, all days that were counted.",
+			schema: newTextSchema(), example: "30d",
 			read:  readTime("since", func(q *trail.CompareQuery) *time.Time { return &q.Since }),
 			write: func(q trail.CompareQuery) string { return writeTime(q.Since) },
 		},

@@ -27,13 +27,25 @@ func (s SchemaStatus) Newer() bool {
 // TooOld reports whether no steps lead from the database's schema to ours.
 func (s SchemaStatus) TooOld() bool { return s.Version > 0 && s.Version < migrations.Oldest() }
 
+// CheckPresent is Check for a program that gets along with no newer schema either, as it has to know each table.
+func (s SchemaStatus) CheckPresent() error {
+	if s.Version > s.Expected {
+		return s.newerError()
+	}
+	return s.Check()
+}
+
+func (s SchemaStatus) newerError() error {
+	return fmt.Errorf("%w: the database is at version %d, this evictrail knows %d: use a newer evictrail", pg.ErrSchema, s.Version, s.Expected)
+}
+
 // Check returns an error that is ErrSchema when the program cannot work with the schema, saying what to do.
 func (s SchemaStatus) Check() error {
 	switch {
 	case s.Newer():
 		return nil
 	case s.Version > s.Expected:
-		return fmt.Errorf("%w: the database is at version %d, this evictrail knows %d: use a newer evictrail", pg.ErrSchema, s.Version, s.Expected)
+		return s.newerError()
 	case s.TooOld():
 		return fmt.Errorf("%w: the database is at version %d, this evictrail updates version %d or newer: first run `evictrail schema up` of an evictrail that needs version %[3]d",
 			pg.ErrSchema, s.Version, migrations.Oldest())

@@ -78,6 +78,17 @@ func (c ClusterComparison) MostFrequent() (class FailureClass, count int) {
 	return class, count
 }
 
+// ComparedDays returns the first and the last day that were counted of any of some clusters.
+func ComparedDays(all []ClusterComparison) (first, last time.Time) {
+	for i, c := range all {
+		if i == 0 || c.First.Before(first) {
+			first = c.First
+		}
+		last = maxTime(last, c.Last)
+	}
+	return first, last
+}
+
 // SortCompared sorts clusters: those with most dual retry loops first, then most loops, then the largest share of failed
 // migrations.
 func SortCompared(all []ClusterComparison) {

@@ -50,13 +50,8 @@ func comparePage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	for i, c := range all {
-		if i == 0 || c.First.Before(b.First) {
-			b.First = c.First
-		}
-		if c.Last.After(b.Last) {
-			b.Last = c.Last
-		}
+	b.First, b.Last = trail.ComparedDays(all)
+	for _, c := range all {
 		b.Gaps = b.Gaps || c.GapDays > 0
 		row := compareRow{
 			ClusterComparison: c, Href: buildHref("/", "cluster", c.Cluster),

@@ -88,7 +88,7 @@ type listLink struct {
 	Here        bool // it is this page
 }
 
-// Lists returns the links to the lists, for the cluster of the page.
+// Lists returns the links to the lists, for the cluster of the page, and to the comparison of clusters.
 func (f frame) Lists() []listLink {
 	here, _, _ := strings.Cut(f.Here, "?")
 	links := []listLink{{"VMs", vmsPath, false}, {"Nodes", nodesPath, false}}
@@ -101,7 +101,7 @@ func (f frame) Lists() []listLink {
 		links[i].Here = links[i].Href == here
 		links[i].Href = buildHref(links[i].Href, "cluster", f.Cluster)
 	}
-	return links
+	return append(links, listLink{"Compare", comparePath, here == comparePath}) // of all clusters, from whichever page
 }
 
 // appearance are parameters that say how a page looks and not what it shows.

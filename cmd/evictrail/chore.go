@@ -33,6 +33,31 @@ func (c chore) run(ctx context.Context, leads func() bool) error {
 	}
 }
 
+// trouble says once what is in the way of a chore.
+type trouble struct {
+	metrics *metrics.Metrics
+	log     *slog.Logger
+
+	said string // what was last said
+}
+
+// isNew reports whether the error of an operation of the store is to be said, and counts it then: it is not that which was
+// said last. Nil: nothing is in the way.
+func (t *trouble) isNew(ctx context.Context, op string, err error) bool {
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case err == nil:
+		t.said = ""
+		return false
+	case err.Error() == t.said:
+		return false
+	}
+	t.metrics.StoreFailed(op, err)
+	t.said = err.Error()
+	return true
+}
+
 // How often days are counted: what a fleet is compared by need not be of this minute.
 const (
 	countFirst = 2 * time.Minute
@@ -43,23 +68,16 @@ const (
 type dayCounter struct {
 	db      *pg.DB
 	cluster string
-	metrics *metrics.Metrics
-	log     *slog.Logger
-
-	said string // what was last said to be in the way
+	trouble
 }
 
 // countDays counts the days that are due at a time. What is in the way is logged once.
 func (c *dayCounter) countDays(ctx context.Context, at time.Time) {
 	n, err := tally.Count(ctx, c.db, c.cluster, at)
-	switch {
-	case ctx.Err() != nil:
-	case err == nil:
-		c.said = ""
+	if err == nil {
 		c.log.Debug("days counted", "count", n)
-	case err.Error() != c.said:
-		c.metrics.StoreFailed(metrics.OpCount, err)
+	}
+	if c.isNew(ctx, metrics.OpCount, err) {
 		c.log.Warn("days are not counted, trying again in ten minutes", "err", err)
-		c.said = err.Error()
 	}
 }

@@ -50,7 +50,7 @@ func TestDaysAreCounted(t *testing.T) {
 	t.Cleanup(s.Close)
 	execSQL(t, url, "DELETE FROM evictrail.cluster_days")
 	var log bytes.Buffer
-	c := &dayCounter{db: s.DB, cluster: "b-dual-retry-loop", metrics: metrics.New(prometheus.NewRegistry()), log: slog.New(slog.NewTextHandler(&log, nil))}
+	c := &dayCounter{db: s.DB, cluster: "b-dual-retry-loop", trouble: trouble{metrics: metrics.New(prometheus.NewRegistry()), log: slog.New(slog.NewTextHandler(&log, nil))}}
 	c.countDays(t.Context(), nowUTC())
 	require.Len(t, queryRows[day](t, url, query), 1)
 	require.Empty(t, log.String())

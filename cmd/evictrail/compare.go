@@ -94,15 +94,8 @@ func renderComparison(all []trail.ClusterComparison) string {
 	t := textTable{columns: []tableColumn{
 		{head: "CLUSTER"}, {head: "KUBEVIRT"}, {head: "MIGRATIONS"}, {head: "FAILED"}, {head: "MOST OFTEN"}, {head: "NOT NEEDED"}, {head: "MISSED"}, {head: "LOOPS"}, {head: "DUAL RETRY"},
 	}}
-	first, last := all[0].First, all[0].Last
 	var blind []string
 	for _, c := range all {
-		if c.First.Before(first) {
-			first = c.First
-		}
-		if c.Last.After(last) {
-			last = c.Last
-		}
 		often := ""
 		if class, n := c.MostFrequent(); n > 0 {
 			often = fmt.Sprintf("%s (%d)", class.Label().Short, n)
@@ -115,6 +108,7 @@ func renderComparison(all []trail.ClusterComparison) string {
 			blind = append(blind, fmt.Sprintf("%s (%d of %d)", c.Cluster, c.GapDays, c.Days))
 		}
 	}
+	first, last := trail.ComparedDays(all)
 	text, _ := t.render(0, false)
 	text += "\n" + wrapParagraph(fmt.Sprintf("Days from %s to %s, UTC. Shares are of what is known: migrations that succeeded or failed, moves whose need is known, "+
 		"evacuations with an objective.", first.Format(time.DateOnly), last.Format(time.DateOnly))) + "\n"
@@ -127,7 +121,7 @@ func renderComparison(all []trail.ClusterComparison) string {
 // renderShare returns a share in percent; a dash where it is of nothing.
 func renderShare(share float64, known bool) string {
 	if !known {
-		return "-"
+		return noValue
 	}
 	return fmt.Sprintf("%.0f %%", 100*share)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/hex"
-	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,10 +47,7 @@ type sealer struct {
 	db      *pg.DB
 	cluster string
 	anchor  string // file; empty: there is none
-	metrics *metrics.Metrics
-	log     *slog.Logger
-
-	said string // what was last said to be in the way
+	trouble
 }
 
 // sealDays seals the days that have ended at a time, and anchors what is sealed. What is in the way is logged once.
@@ -64,14 +60,8 @@ func (s *sealer) sealDays(ctx context.Context, at time.Time) {
 	if err == nil && s.anchor != "" {
 		err = s.anchorLinks(ctx)
 	}
-	switch {
-	case ctx.Err() != nil:
-	case err == nil:
-		s.said = ""
-	case err.Error() != s.said:
-		s.metrics.StoreFailed(metrics.OpSeal, err)
+	if s.isNew(ctx, metrics.OpSeal, err) {
 		s.log.Warn("days are not sealed or not anchored, trying again in ten minutes", "err", err)
-		s.said = err.Error()
 	}
 }
 

@@ -29,7 +29,7 @@ func TestLeaderSealsDaysAndVerifyCompares(t *testing.T) {
 	var log bytes.Buffer
 	k := &sealer{
 		db: s.DB, cluster: "b-dual-retry-loop", anchor: filepath.Join(t.TempDir(), "anchors.jsonl"),
-		metrics: metrics.New(prometheus.NewRegistry()), log: slog.New(slog.NewTextHandler(&log, nil)),
+		trouble: trouble{metrics: metrics.New(prometheus.NewRegistry()), log: slog.New(slog.NewTextHandler(&log, nil))},
 	}
 	verify := func(args ...string) (int, string, string) {
 		return runCommand(t, append([]string{"verify", "--database-url", url}, args...)...)

@@ -80,8 +80,8 @@ func (r *recorder) run(ctx context.Context) error {
 		k := &keeper{
 			store: r.db.Store, cluster: cluster, retention: r.f.retention.newPolicy(), metrics: r.config.Metrics, log: r.log,
 		}
-		seal := &sealer{db: r.db.DB, cluster: r.cluster, anchor: r.f.evidence.anchor, metrics: r.config.Metrics, log: r.log}
-		days := &dayCounter{db: r.db.DB, cluster: r.cluster, metrics: r.config.Metrics, log: r.log}
+		seal := &sealer{db: r.db.DB, cluster: r.cluster, anchor: r.f.evidence.anchor, trouble: trouble{metrics: r.config.Metrics, log: r.log}}
+		days := &dayCounter{db: r.db.DB, cluster: r.cluster, trouble: trouble{metrics: r.config.Metrics, log: r.log}}
 		for _, c := range []chore{{retainFirst, retainEvery, k.dropExpired}, {sealFirst, sealEvery, seal.sealDays}, {countFirst, countEvery, days.countDays}} {
 			g.Go(func() error { return c.run(ctx, r.sink.Leads) })
 		}

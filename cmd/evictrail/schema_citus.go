@@ -8,7 +8,6 @@ import (
 
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/citus"
-	"github.com/evictrail/evictrail/store/pg"
 )
 
 // citusNote says what was tried. docs/scale.md says the same.
@@ -76,11 +75,7 @@ evictrail records.
 			defer s.Close()
 			if dryRun {
 				state, err := citus.Read(cmd.Context(), s.DB)
-				var plan []string
-				if state.IsDistributed() {
-					plan = citus.PlanReturn(state.Tables)
-				}
-				return printDone(cmd, plan, "no table is distributed", err)
+				return printDone(cmd, citus.PlanReturn(state.Tables), "no table is distributed", err)
 			}
 			done, err := citus.Undistribute(cmd.Context(), s.DB)
 			if err == nil {
@@ -103,10 +98,7 @@ func openPresentSchema(cmd *cobra.Command, db *databaseFlags) (*store.Store, err
 	}
 	status, err := s.Schema(cmd.Context())
 	if err == nil {
-		err = status.Check()
-	}
-	if err == nil && status.Newer() {
-		err = fmt.Errorf("%w: the database is at version %d, this evictrail knows %d: use a newer evictrail", pg.ErrSchema, status.Version, status.Expected)
+		err = status.CheckPresent()
 	}
 	if err != nil {
 		s.Close()

@@ -90,11 +90,7 @@ func (f *moving) open(ctx context.Context) (from, to *store.Store, err error) {
 	for name, s := range map[string]*store.Store{"source": from, "destination": to} {
 		status, err := s.Schema(ctx)
 		if err == nil {
-			err = status.Check()
-		}
-		if err == nil && status.Version != status.Expected {
-			err = fmt.Errorf("the database is at version %d, this evictrail knows %d: use the newer evictrail",
-				status.Version, status.Expected)
+			err = status.CheckPresent()
 		}
 		if err != nil {
 			from.Close()

@@ -174,7 +174,9 @@ func TestMoveKilled(t *testing.T) {
 		for i := range 4 {
 			cmd := start(to)
 			if i == 0 { // facts come first: once it is noted up to which one they are there, some are
-				copying := func() bool { return len(queryColumn(t, to, "SELECT state AS value FROM evictrail.moves WHERE after_key IS NOT NULL")) > 0 }
+				copying := func() bool {
+					return len(queryColumn(t, to, "SELECT state AS value FROM evictrail.moves WHERE after_key IS NOT NULL")) > 0
+				}
 				for end := time.Now().Add(time.Minute); !copying() && time.Now().Before(end); {
 					time.Sleep(time.Millisecond)
 				}

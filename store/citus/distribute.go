@@ -54,9 +54,6 @@ func Distribute(ctx context.Context, db *pg.DB, shards int) (done []string, err 
 // it ran. The error is ErrNotReady where something has to be done before.
 func Undistribute(ctx context.Context, db *pg.DB) (done []string, err error) {
 	return runPlan(ctx, db, "undistribute tables", func(_ pgx.Tx, s *State) ([]string, error) {
-		if !s.IsDistributed() {
-			return nil, nil
-		}
 		return PlanReturn(s.Tables), nil
 	})
 }

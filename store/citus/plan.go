@@ -35,8 +35,11 @@ func PlanDistribution(tables []Table, functions []string, shards int, beside boo
 }
 
 // PlanReturn returns the statements that bring tables back to the server that is asked, in order: the first one last,
-// as all others lie beside it.
+// as all others lie beside it; none where no table is spread.
 func PlanReturn(tables []string) []string {
+	if len(tables) == 0 {
+		return nil
+	}
 	out := []string{Sequential}
 	for _, name := range tables {
 		if name != first {

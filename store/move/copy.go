@@ -56,7 +56,7 @@ func (m *Mover) copyTables(ctx context.Context, all []table, at position) error 
 			}
 		}
 		if at.AfterKey == nil { // what a recorder left that was started too early
-			if err := m.deleteRows(ctx, m.To, t.Name); err != nil {
+			if _, err := m.deleteRows(ctx, m.To, t.Name); err != nil {
 				return err
 			}
 		}

@@ -44,24 +44,20 @@ func (m *Mover) dropSource(ctx context.Context, all []table) (deleted int64, err
 	if _, err := m.From.Exec(ctx, leaveQuery, pgx.StrictNamedArgs{"cluster": m.Cluster}); err != nil {
 		return 0, pg.Explain("begin to delete the cluster from the source", err)
 	}
-	counted := m.countDeleted(&deleted)
+	return m.deleteCluster(ctx, m.From, all, "end deleting the cluster from the source")
+}
+
+// deleteCluster deletes the cluster from a database, and last that it moves there, or away; ending says what that is. It
+// returns how many rows that were.
+func (m *Mover) deleteCluster(ctx context.Context, db *pg.DB, all []table, ending string) (deleted int64, err error) {
 	for i := range all {
-		if err := counted.deleteRows(ctx, m.From, all[i].Name); err != nil {
+		n, err := m.deleteRows(ctx, db, all[i].Name)
+		if deleted += n; err != nil {
 			return deleted, err
 		}
 	}
-	_, err = m.From.Exec(ctx, forgetQuery, pgx.StrictNamedArgs{"cluster": m.Cluster})
-	return deleted, pg.Explain("end deleting the cluster from the source", err)
-}
-
-// countDeleted returns the Mover with progress that adds up what is deleted.
-func (m *Mover) countDeleted(deleted *int64) *Mover {
-	counted := *m
-	counted.Progress = func(p Progress) {
-		*deleted += p.Rows
-		m.report(p)
-	}
-	return &counted
+	_, err = db.Exec(ctx, forgetQuery, pgx.StrictNamedArgs{"cluster": m.Cluster})
+	return deleted, pg.Explain(ending, err)
 }
 
 // Abandon removes from the destination what was copied of the cluster, where its move has not ended, and returns how
@@ -86,26 +82,19 @@ func (m *Mover) Abandon(ctx context.Context) (deleted int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	counted := m.countDeleted(&deleted)
-	for i := range all {
-		if err := counted.deleteRows(ctx, m.To, all[i].Name); err != nil {
-			return deleted, err
-		}
-	}
-	_, err = m.To.Exec(ctx, forgetQuery, pgx.StrictNamedArgs{"cluster": m.Cluster})
-	return deleted, pg.Explain("end abandoning the move", err)
+	return m.deleteCluster(ctx, m.To, all, "end abandoning the move")
 }
 
-// deleteRows deletes the rows of the cluster from a table, some at a time.
-func (m *Mover) deleteRows(ctx context.Context, db *pg.DB, name string) error {
+// deleteRows deletes the rows of the cluster from a table, some at a time, and returns how many those were.
+func (m *Mover) deleteRows(ctx context.Context, db *pg.DB, name string) (deleted int64, err error) {
 	doing, path := "delete from evictrail."+name, pgx.Identifier{"evictrail", name}.Sanitize()
 	rows, err := db.Query(ctx, partsQuery, pgx.StrictNamedArgs{"path": path})
 	if err != nil {
-		return pg.Explain(doing, err)
+		return 0, pg.Explain(doing, err)
 	}
 	parts, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return pg.Explain(doing, err)
+		return 0, pg.Explain(doing, err)
 	}
 	args := pgx.StrictNamedArgs{"cluster": m.Cluster, "limit": deleteTogether}
 	for _, part := range parts {
@@ -117,12 +106,12 @@ func (m *Mover) deleteRows(ctx context.Context, db *pg.DB, name string) error {
 				return err
 			})
 			if err != nil {
-				return pg.Explain(doing, err)
+				return deleted, pg.Explain(doing, err)
 			}
-			if n > 0 {
+			if deleted += n; n > 0 {
 				m.report(Progress{Doing: "deleted", Table: name, Rows: n})
 			}
 		}
 	}
-	return nil
+	return deleted, nil
 }

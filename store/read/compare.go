@@ -2,6 +2,7 @@ package read
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -75,14 +76,9 @@ func (s *Reader) Compare(ctx context.Context, q trail.CompareQuery) ([]trail.Clu
 	if err != nil {
 		return nil, pg.Explain("compare clusters", err)
 	}
-	matching := out[:0]
-	for _, c := range out {
-		if q.Matches(c) {
-			matching = append(matching, c)
-		}
-	}
-	trail.SortCompared(matching)
-	return matching, nil
+	out = slices.DeleteFunc(out, func(c trail.ClusterComparison) bool { return !q.Matches(c) })
+	trail.SortCompared(out)
+	return out, nil
 }
 
 // scanComparison reads a row of compareQuery.

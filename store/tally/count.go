@@ -34,6 +34,11 @@ SELECT least(
     (SELECT min(opened_at) FROM evictrail.loops WHERE cluster = @cluster),
     (SELECT min(opened_at) FROM evictrail.gaps WHERE cluster = @cluster)
 )`
+	// forgetQuery takes away what was counted of @days before they are counted again.
+	forgetQuery = `
+DELETE FROM evictrail.cluster_days
+WHERE cluster = @cluster
+  AND day = ANY(@days::date[])`
 	// countQuery counts @days, which follow each other: @begin is the first instant of the first, @end that after the
 	// last.
 	countQuery = `
@@ -104,29 +109,7 @@ SELECT
 FROM unnest(@days::date[], @kubevirt::text[], @rules::text[]) AS d(day, kubevirt, rules)
 LEFT JOIN moves AS m ON m.day = d.day
 LEFT JOIN objectives AS o ON o.day = d.day
-LEFT JOIN looped AS l ON l.day = d.day
-ON CONFLICT (cluster, day) DO UPDATE
-SET kubevirt = excluded.kubevirt,
-    rules = excluded.rules,
-    moved = excluded.moved,
-    failed = excluded.failed,
-    aborted = excluded.aborted,
-    failed_scheduling = excluded.failed_scheduling,
-    failed_control_plane = excluded.failed_control_plane,
-    failed_data_plane = excluded.failed_data_plane,
-    failed_post_copy = excluded.failed_post_copy,
-    failed_guest_lost = excluded.failed_guest_lost,
-    failed_unknown = excluded.failed_unknown,
-    needed = excluded.needed,
-    not_needed = excluded.not_needed,
-    helped = excluded.helped,
-    harmed = excluded.harmed,
-    objectives_met = excluded.objectives_met,
-    objectives_missed = excluded.objectives_missed,
-    loops = excluded.loops,
-    dual_retry_loops = excluded.dual_retry_loops,
-    gaps = excluded.gaps,
-    counted_at = excluded.counted_at`
+LEFT JOIN looped AS l ON l.day = d.day`
 )
 
 const (
@@ -175,9 +158,9 @@ func findSpan(ctx context.Context, db *pg.DB, cluster string, now time.Time) (fi
 	}
 	switch last := startOfDay(alive); {
 	case counted != nil && sameDay(*counted, now):
-		return laterOf(last.AddDate(0, 0, 1-youngDays), *oldest), alive, nil
+		return maxTime(last.AddDate(0, 0, 1-youngDays), *oldest), alive, nil
 	case counted != nil && sameMonth(*counted, now):
-		return laterOf(last.AddDate(0, 0, 1-recent), *oldest), alive, nil
+		return maxTime(last.AddDate(0, 0, 1-recent), *oldest), alive, nil
 	}
 	if err := db.QueryRow(ctx, firstQuery, args).Scan(&oldest); err != nil || oldest == nil {
 		return startOfDay(alive), alive, pg.Explain("read the first day", err)
@@ -189,10 +172,11 @@ func findSpan(ctx context.Context, db *pg.DB, cluster string, now time.Time) (fi
 func countDays(ctx context.Context, db *pg.DB, cluster string, days []time.Time, history []trail.SettingsInForce, alive, now time.Time) error {
 	kubevirt, rules := make([]string, len(days)), make([]string, len(days))
 	for i, day := range days {
-		s := settingsAt(history, day.Add(aDay))
-		rules[i] = s.Semantics
-		if s.KubeVirt != nil {
-			kubevirt[i] = s.KubeVirt.Version
+		for _, s := range (trail.SettingsQuery{At: day.Add(aDay - 1)}).Select(history) { // one, or none is known
+			rules[i] = s.Semantics
+			if s.KubeVirt != nil {
+				kubevirt[i] = s.KubeVirt.Version
+			}
 		}
 	}
 	args := pgx.StrictNamedArgs{
@@ -203,22 +187,15 @@ func countDays(ctx context.Context, db *pg.DB, cluster string, days []time.Time,
 		if _, err := tx.Exec(ctx, aloneQuery, pgx.StrictNamedArgs{"cluster": cluster}); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, forgetQuery, pgx.StrictNamedArgs{"cluster": cluster, "days": days}); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, countQuery, args)
 		return err
 	})
 }
 
-// settingsAt returns the settings that were in force just before a time.
-func settingsAt(history []trail.SettingsInForce, at time.Time) (found trail.SettingsInForce) {
-	for _, s := range history {
-		if s.From.Before(at) {
-			found = s
-		}
-	}
-	return found
-}
-
-func laterOf(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
+func maxTime(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
 func startOfDay(t time.Time) time.Time { return t.UTC().Truncate(aDay) }
 
