@@ -45,7 +45,8 @@ func joinRequestEffects(pods map[string]*launcher, lives []*life, env *Env) []*r
 }
 
 // tieMarks finds the request that left each mark: the one that was answered so at the time of the mark; then, without an
-// answer, the nearest in time; then one that was answered so and lies further off, as clocks may.
+// answer, the first that asked before the mark was seen, as KubeVirt refuses those after it, else the nearest in time; then
+// one that was answered so and lies further off, as clocks may.
 func tieMarks(requests []*request, lives []*life, env *Env) {
 	var near []couple[*evacuation, *request]
 	for _, l := range lives {
@@ -57,6 +58,9 @@ func tieMarks(requests []*request, lives []*life, env *Env) {
 					switch {
 					case r.Answer == AnswerUnknown:
 						rank = 1
+						if asked := e.openAt.Sub(r.RequestedAt); !e.late && asked >= 0 && !r.RequestedAt.Before(before) {
+							apart = -asked
+						}
 					case apart > markSlack:
 						rank = 2
 					}
