@@ -25,6 +25,9 @@ const (
 	RecordEvacuationMissed6h  = recordEvacuationMissed + "6h"
 	RecordEvacuationMissed3d  = recordEvacuationMissed + "3d"
 	RecordEvacuationTarget    = "evictrail:evacuation_objective:target"
+	RecordMigrationsFailed1d  = "evictrail:migrations_failed:ratio1d"
+	RecordMovesUseless1d      = "evictrail:moves_useless:ratio1d"
+	RecordEvacuationsMissed1d = "evictrail:evacuations_missed:ratio1d"
 
 	recordCommitLate       = "evictrail:commit_late:ratio_rate"
 	recordEvacuationMissed = "evictrail:evacuation_missed:ratio_rate"
@@ -51,6 +54,7 @@ func newRecordingRules(o Options) []Rule {
 	for _, window := range []string{"5m", "30m", "1h", "6h", "3d"} {
 		rules = append(rules, Rule{Record: recordEvacuationMissed + window, Expr: evacuationMissed(window)})
 	}
+	rules = append(rules, newFleetRecordingRules()...)
 	return append(rules, Rule{Record: RecordEvacuationTarget, Expr: "0 * " + maxBy(perCluster, metrics.StateTimestamp) + " + " + formatNumber(o.EvacuationTarget/100)})
 }
 

@@ -79,6 +79,7 @@ func Groups(o Options) []Group {
 		{"cooldowns", newCooldownAlerts()},
 		{"migrations", newMigrationAlerts()},
 		{"guests", newGuestAlerts()},
+		{componentFleet, newFleetAlerts()},
 		{"collector", newCollectorAlerts(o.Job)},
 		{"store", newStoreAlerts()},
 	} {
@@ -122,6 +123,7 @@ const (
 	boardCollector  = "evictrail-collector"
 	boardCooldown   = "evictrail-cooldown"
 	boardDrain      = "evictrail-drain"
+	boardFleet      = "evictrail-fleet"
 	boardLoop       = "evictrail-loop"
 	boardMigrations = "evictrail-migrations"
 	boardOverview   = "evictrail-overview"
@@ -165,8 +167,11 @@ func (a alert) buildRule(component string, o Options) Rule {
 // alert began. Alertmanager does, and deploy/alertmanager/evictrail.tmpl adds it.
 func (a alert) buildPagePath(component string) string {
 	path := "/"
-	if component == componentLoops {
+	switch component {
+	case componentLoops:
 		path = "/loops"
+	case componentFleet:
+		path = "/compare"
 	}
 	switch {
 	case slices.Contains(a.of, metrics.LabelVMI):
