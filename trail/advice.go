@@ -142,7 +142,7 @@ func adviceMovable(namespace, vmi, strategy string) string {
 	case "", strategyNone:
 		return "Have KubeVirt move it when it is evicted, from its next start on:\n" +
 			fmt.Sprintf(`  kubectl patch vm -n %s %s --type=merge -p '{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrate"}}}}'`, namespace, vmi)
-	case strategyIfPossible:
+	case StrategyIfPossible:
 		return "Remove what keeps it from being live-migrated:\n" +
 			fmt.Sprintf("  kubectl get vmi -n %s %s -o jsonpath='{.status.conditions[?(@.type==\"LiveMigratable\")]}'", namespace, vmi)
 	}

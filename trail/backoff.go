@@ -8,6 +8,14 @@ import "time"
 // Source: kubevirt pkg/virt-controller/watch/migration/migration.go, handleMigrationBackoff.
 const backoffFirst = 20 * time.Second
 
+// BackoffAfter returns how long KubeVirt waits after so many failures in a row that it still sees.
+func BackoffAfter(failed int) time.Duration {
+	if failed <= 0 {
+		return 0
+	}
+	return backoffFirst << (min(failed, FinishedKept) - 1)
+}
+
 // BackoffModel names whose rules a backoff follows.
 const BackoffModel = "kubevirt"
 
@@ -21,14 +29,13 @@ func backoffAfter(m *migration, migrations []*migration) (wait time.Duration, fa
 		case !x.backsOff():
 			continue
 		case x.Outcome == OutcomeSucceeded:
-			return wait, failed, len(kept)
+			return BackoffAfter(len(failed)), failed, len(kept)
 		case x.deletion != nil && !x.deletion.Final || x.Outcome != OutcomeFailed:
 			continue
 		}
 		failed = append(failed, x.Name)
-		wait = max(backoffFirst, 2*wait)
 	}
-	return wait, failed, len(kept)
+	return BackoffAfter(len(failed)), failed, len(kept)
 }
 
 // backsOff returns the migrations that KubeVirt's controllers make: those of users are never held back.
@@ -52,7 +59,7 @@ func decideBackoffs(l *life, mine []*migration, env *Env, now *moment) []Decisio
 		d := Decision{
 			ID: hashID("backoff", m.UID), Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid, Node: m.SourceNode, DecidedAt: m.FinishedAt,
 			Layer: LayerBackoff, Verdict: VerdictHolds, Reason: DecidedFailed, Base: Span(backoffFirst), Count: len(failed),
-			Effective: Span(wait), Until: m.retryAt, Cap: Span(backoffFirst << (FinishedKept - 1)),
+			Effective: Span(wait), Until: m.retryAt, Cap: Span(BackoffAfter(FinishedKept)),
 			Capped: len(failed) == FinishedKept && failedInARow(mine[:i+1]) > FinishedKept, Model: BackoffModel, Origin: OriginDerived, EventID: m.EndEvent, toldAt: m.EndSeenAt,
 			Inputs: Inputs{Migration: m.Name, MigrationUID: m.UID, EndedAt: m.FinishedAt, Failed: failed, Survivors: survivors},
 		}

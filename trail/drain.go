@@ -311,7 +311,7 @@ func (n *node) explainBlocker(b *DrainBlocker, p *Placement, at time.Time) {
 	case p.NotMigratable != "" && p.Strategy != "" && p.Strategy != strategyNone || r != nil && r.Answer == AnswerNotMigratable:
 		b.notMigratable(p)
 	case r == nil && !p.isEvictable():
-		b.Blocker, b.Reason = BlockerOptedOut, "its eviction strategy "+strategyText(p.Strategy)+" does not ask to be moved"
+		b.Blocker, b.Reason = BlockerOptedOut, "its eviction strategy "+FormatStrategy(p.Strategy)+" does not ask to be moved"
 		b.Next = "nothing; an eviction of its pod shuts it down"
 	default:
 		b.Blocker, b.Reason, b.Next = BlockerQueued, "nobody has asked to evict it since the drain began", "nothing until its pod is evicted"
@@ -408,11 +408,15 @@ func (n *node) lastRequest(p *Placement, since, at time.Time) *EvictionRequest {
 }
 
 // isEvictable reports whether the guest's strategy asks to be moved.
-func (p *Placement) isEvictable() bool {
-	return p.Strategy == strategyMigrate || p.Strategy == strategyIfPossible || p.Strategy == StrategyExternal
+func (p *Placement) isEvictable() bool { return AsksToBeMoved(p.Strategy) }
+
+// AsksToBeMoved reports whether an eviction strategy asks that the guest is moved where its pod is evicted.
+func AsksToBeMoved(strategy string) bool {
+	return strategy == strategyMigrate || strategy == StrategyIfPossible || strategy == StrategyExternal
 }
 
-func strategyText(s string) string {
+// FormatStrategy returns an eviction strategy, also where none is set.
+func FormatStrategy(s string) string {
 	if s == "" {
 		return "(none set)"
 	}

@@ -182,7 +182,7 @@ func whyAllowed(strategy string) string {
 		return "as the VM has no eviction strategy"
 	case strategyNone:
 		return "as its strategy is None"
-	case strategyIfPossible:
+	case StrategyIfPossible:
 		return "as its strategy is LiveMigrateIfPossible and it could not be live-migrated"
 	}
 	return "although its strategy is " + strategy + ": was its webhook away?"

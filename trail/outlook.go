@@ -214,7 +214,7 @@ func (p *prospect) forecastUnattempted() prognosis {
 	case pod != "":
 		return prognosis{OutlookNotUntil, lead + ": pod " + pod + " of the same VM is still there", "end the pod that is left over"}
 	case settings.waitsBeforeCreation() && !p.now.hasReached(due.Add(unattemptedLong)):
-		perCluster, perNode := settings.parallelLimits()
+		perCluster, perNode := settings.ParallelLimits()
 		return prognosis{OutlookTransient, fmt.Sprintf("%s: this version makes one only when a slot is free, of %d in the cluster and %d for %s", lead, perCluster, perNode, p.e.Node), ""}
 	}
 	return prognosis{OutlookNotUntil, lead + ", and nothing that is recorded keeps it from doing so", "check that virt-controller runs and leads, and that migrations under way get on"}

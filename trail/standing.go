@@ -139,7 +139,7 @@ func (s *standing) newMovingObstacle(m *Migration) Obstacle {
 
 // describeStall says which slots a migration holds whose target pod is on a node that is not ready.
 func (s *standing) describeStall(m *Migration) Obstacle {
-	perCluster, perNode := s.env.kubevirtSettingsAt(s.Now).parallelLimits()
+	perCluster, perNode := s.env.kubevirtSettingsAt(s.Now).ParallelLimits()
 	text := fmt.Sprintf("%s is stalled in phase %s since %s: its target pod is there, and %s; it holds %s for migrations in the cluster and %s for those from %s",
 		m.formatLabel(), m.Phase, FormatClock(m.phaseSince()), m.WaitDetail, placeOf(perCluster), placeOf(perNode), m.SourceNode)
 	if e := openEvacuation(s.d); e != nil && e.HoldsSlot() && s.env.deschedulerKnown() {
@@ -258,7 +258,7 @@ func (s *standing) findUnmarkedObstacles(p *Placement) []Obstacle {
 		add(ObstacleExternal, "", time.Time{}, "no eviction is pending; its eviction strategy External leaves it to its owner to move it, KubeVirt does not")
 	}
 	if !p.isEvictable() {
-		add(ObstacleStrategy, "", time.Time{}, "its eviction strategy %s does not ask to be moved: an eviction shuts it down", strategyText(p.Strategy))
+		add(ObstacleStrategy, "", time.Time{}, "its eviction strategy %s does not ask to be moved: an eviction shuts it down", FormatStrategy(p.Strategy))
 	}
 	if held := heldAt(s.d.Decisions, LayerCooldown, s.Now); held != nil {
 		add(ObstacleCooldown, string(LayerCooldown), held.Until, "the descheduler leaves it alone until %s (%s more): its cooldown is %s%s",
@@ -295,7 +295,7 @@ func (s *standing) describeRefusal(p *Placement) string {
 	if head.Repeats > 0 {
 		text += ", and again" + head.describeRepeats()
 	}
-	return text + ": refused each time, as its strategy is " + strategyText(p.Strategy)
+	return text + ": refused each time, as its strategy is " + FormatStrategy(p.Strategy)
 }
 
 // formatMakerKind says who made a migration that KubeVirt did not make.

@@ -125,7 +125,7 @@ func NewState(rows StateRows, env *Env, at time.Time) State {
 		Pending: map[WaitReason]PendingState{}, FailingHour: rows.FailingHour, FailingDay: rows.FailingDay, Moves: rows.Moves,
 		Cooling: rows.Cooling, DrainBlocked: rows.Blocked, Loops: rows.Loops,
 	}
-	s.PerCluster, s.PerNode = s.KubeVirt.parallelLimits()
+	s.PerCluster, s.PerNode = s.KubeVirt.ParallelLimits()
 	_, s.Descheduler = env.findDeschedulerProcess(at)
 	for node, n := range rows.Guests {
 		s.ensureNode(node).VMIs = n

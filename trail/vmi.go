@@ -8,7 +8,7 @@ import (
 const (
 	strategyNone       = "None"
 	strategyMigrate    = "LiveMigrate"
-	strategyIfPossible = "LiveMigrateIfPossible"
+	StrategyIfPossible = "LiveMigrateIfPossible"
 	StrategyExternal   = "External" // leaves moving the VM to its owner
 )
 

@@ -393,7 +393,7 @@ func (q queue) reasonAt(t time.Time) (WaitReason, string) {
 			outbound++
 		}
 	}
-	perCluster, perNode := q.env.kubevirtSettingsAt(t).parallelLimits()
+	perCluster, perNode := q.env.kubevirtSettingsAt(t).ParallelLimits()
 	switch {
 	case all >= perCluster:
 		return WaitClusterLimit, fmt.Sprintf("%d of %d migrations of the cluster under way", all, perCluster)
@@ -403,8 +403,8 @@ func (q queue) reasonAt(t time.Time) (WaitReason, string) {
 	return WaitQueued, fmt.Sprintf("%d of %d migrations of the cluster and %d of %d from %s under way", all, perCluster, outbound, perNode, q.m.SourceNode)
 }
 
-// parallelLimits returns how many migrations may run at once in the cluster, and leave one node.
-func (s KubeVirtSettings) parallelLimits() (perCluster, perNode int) {
+// ParallelLimits returns how many migrations may run at once in the cluster, and leave one node.
+func (s KubeVirtSettings) ParallelLimits() (perCluster, perNode int) {
 	perCluster, perNode = defaultPerCluster, defaultOutboundPerNode
 	if s.ParallelPerCluster != nil {
 		perCluster = int(*s.ParallelPerCluster)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"container/heap"
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -74,6 +75,11 @@ func (d dice) chance(share float64) bool { return d.Float64() < share }
 // pickDuration returns a duration from lo, inclusive, to hi, exclusive.
 func (d dice) pickDuration(lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(d.Int64N(int64(hi-lo)))
+}
+
+// scatterDuration returns a duration around another; scatter is the standard deviation of its logarithm.
+func (d dice) scatterDuration(around time.Duration, scatter float64) time.Duration {
+	return time.Duration(float64(around) * math.Exp(scatter*d.NormFloat64()))
 }
 
 // pickInt returns a number from lo to hi, both inclusive.

@@ -80,6 +80,7 @@ type vm struct {
 	optedOut        bool // the descheduler leaves it alone: annotation prefer-no-eviction
 	userFails       bool // the migrations that users start fail
 	load            float64
+	transfer        time.Duration // how long its memory takes to copy, mostly; zero: about 6 s
 	curse           *curse
 	vmi             *vmi
 }
@@ -182,6 +183,9 @@ func (c *cluster) createNodesAndVMs() {
 		v := &vm{
 			namespace: pickOne(c.dice, namespaces...), name: fmt.Sprintf("vm-%d", i+1), migratable: !c.dice.chance(0.04),
 			strategy: c.anyStrategy(), load: 0.5 + 1.5*c.dice.Float64(),
+		}
+		if c.options.transfer > 0 {
+			v.transfer = c.dice.scatterDuration(c.options.transfer, 0.8)
 		}
 		c.vms = append(c.vms, v)
 		c.addRunningVM(v, c.nodes[c.dice.IntN(len(c.nodes))])

@@ -65,6 +65,9 @@ func (c *cluster) liftVMCurse(v *vm) {
 func (c *cluster) courseOf(m *migration) course {
 	x := course{succeeds, c.dice.pickDuration(3*time.Second, 9*time.Second)}
 	vm := m.vmi.vm
+	if vm.transfer > 0 {
+		x.takes = c.dice.scatterDuration(vm.transfer, c.options.scatter)
+	}
 	switch {
 	case m.evacuates == "" && vm.userFails:
 		x.end = pickOne(c.dice, breaks, stuck, crashes)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -38,6 +39,9 @@ func (c *cluster) recordSettings() {
 	settings := trail.KubeVirtSettings{Version: c.release.version}
 	if c.release.queue && !c.release.short {
 		settings.FeatureGates = []string{"MigrationPriorityQueue"}
+	}
+	if c.options.perNode > 0 {
+		settings.ParallelOutboundPerNode, settings.ParallelPerCluster = new(int64(c.options.perNode)), new(int64(c.options.perCluster))
 	}
 	meta := tracker.Meta{UID: c.nextUID("kubevirt"), Namespace: "kubevirt", Name: "kubevirt"}
 	seen, m := c.listObject(&meta)
@@ -182,7 +186,7 @@ func (c *cluster) slotsFull(name string) bool {
 			outbound++
 		}
 	}
-	return len(c.active) >= parallelPerCluster || outbound >= parallelPerNode
+	return len(c.active) >= cmp.Or(c.options.perCluster, parallelPerCluster) || outbound >= cmp.Or(c.options.perNode, parallelPerNode)
 }
 
 // recordAuditEvent writes down a call of the API server as its audit log has it: after the answer, up to 30 s after where a

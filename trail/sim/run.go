@@ -35,6 +35,10 @@ type options struct {
 	restartEvery time.Duration
 	statusEvery  time.Duration // between updates that change nothing; zero for none
 	namespaces   []string      // of which each VM picks one; nil for three
+	transfer     time.Duration // how long the memory of a usual VM takes to copy; zero: about 6 s of all
+	scatter      float64       // of the attempts of one VM around its own time, of the logarithm
+	perNode      int           // parallelOutboundMigrationsPerNode; zero: KubeVirt's own
+	perCluster   int           // parallelMigrationsPerCluster; zero: KubeVirt's own
 }
 
 // epoch is when the runs begin.
