@@ -11,6 +11,7 @@ import (
 
 	"github.com/evictrail/evictrail/api/web"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/forecast"
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
@@ -124,6 +125,11 @@ func (r turnReader) Compare(ctx context.Context, q trail.CompareQuery) ([]trail.
 	return askSoon(ctx, r, func(ctx context.Context, reader Reader) ([]trail.ClusterComparison, error) {
 		return reader.Compare(ctx, q)
 	})
+}
+
+// DrainForecast implements Reader.
+func (r turnReader) DrainForecast(ctx context.Context, q trail.Question) (forecast.Drain, error) {
+	return askSoon(ctx, r, func(ctx context.Context, reader Reader) (forecast.Drain, error) { return reader.DrainForecast(ctx, q) })
 }
 
 // Find implements Reader.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/forecast"
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
@@ -45,6 +46,10 @@ func (f *fakeReader) Compare(context.Context, trail.CompareQuery) ([]trail.Clust
 
 func (f *fakeReader) Find(context.Context, string, string) ([]trail.Found, int, error) {
 	return f.found, len(f.found), nil
+}
+
+func (f *fakeReader) DrainForecast(context.Context, trail.Question) (forecast.Drain, error) {
+	return forecast.Drain{Node: "worker-1", Guests: []forecast.Leaving{}}, nil
 }
 
 func (f *fakeReader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {

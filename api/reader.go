@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/forecast"
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
@@ -40,6 +41,8 @@ type Reader interface {
 	Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error)
 	// Compare returns how clusters fared, in the order of trail.SortCompared; none to who may not see all of a cluster.
 	Compare(ctx context.Context, q trail.CompareQuery) ([]trail.ClusterComparison, error)
+	// DrainForecast says how a drain of a node would go, or goes on, as of now. Errors are those of Why.
+	DrainForecast(ctx context.Context, q trail.Question) (forecast.Drain, error)
 	// Find searches a cluster, or all of them, for a text. Total is how many VMs, nodes and migrations there are, of which at most
 	// trail.MostFound are found.
 	Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error)

@@ -50,6 +50,7 @@ var countedMetrics = []Metric{
 	{Name: EvacuationsEndedTotal, Type: Counter, Labels: []string{LabelNode, LabelResult}, Help: "Evacuations that ended, by source node and result."},
 	{Name: EvacuationDurationSeconds, Type: Histogram, Labels: []string{LabelRequester, LabelResult}, Buckets: movingBuckets, Help: "Time from the mark of an evacuation to its end."},
 	{Name: EvacuationObjectiveTotal, Type: Counter, Labels: []string{LabelRequester, LabelResult}, Help: "Evacuations with an objective (--evacuation-objective), counted once it is met or missed. Not counted where the evacuation was cancelled or the VMI ended in time."},
+	{Name: DrainForecastsTotal, Type: Counter, Labels: []string{LabelResult}, Help: "Forecasts of drains that emptied their node: sooner than the band, within it, or later. In the long run eight of ten are within."},
 	{Name: PhaseTransitionsTotal, Type: Counter, Labels: []string{LabelPhase, LabelTrigger}, Help: "Phases that migrations reached, by trigger."},
 	{Name: MigrationsTotal, Type: Counter, Labels: []string{LabelResult, LabelClass, LabelTrigger}, Help: "Migrations that ended, by result, failure class and trigger."},
 	{Name: MovesTotal, Type: Counter, Labels: []string{LabelRequester, LabelBenefit}, Help: "Moves made to relieve a node, by requester class and what they brought 15 minutes later. Needs the load of nodes."},
@@ -178,6 +179,7 @@ func findMetric(name string) Metric {
 // The results that evacuations and migrations have, and the requesters that every node has series for.
 var (
 	evacuationResults = []string{string(trail.OutcomeMigrated), string(trail.OutcomeCancelled), string(trail.OutcomeVMIGone)}
+	forecastResults   = []string{"sooner", "within", "later"} // of view drain_forecasts
 	objectiveResults  = []string{ObjectiveMet, ObjectiveMissed}
 	migrationResults  = []string{string(trail.OutcomeSucceeded), string(trail.OutcomeFailed), string(trail.OutcomeAborted)}
 	usualRequesters   = []string{string(trail.RequesterDescheduler), string(trail.RequesterKubectl), string(trail.RequesterOther), string(trail.RequesterUnknown)}
@@ -199,6 +201,7 @@ func LabelSets() []LabelSet {
 		{LabelResult, EvacuationsEndedTotal + ", " + EvacuationDurationSeconds, evacuationResults},
 		{LabelResult, EvacuationObjectiveTotal, objectiveResults},
 		{LabelResult, "evictrail_migration*", migrationResults},
+		{LabelResult, DrainForecastsTotal, forecastResults},
 		{LabelClass, "", append([]string{ClassNone}, toStrings(trail.FailureClasses())...)},
 		{LabelTrigger, "", toStrings(trail.Triggers())},
 		{LabelPhase, "", append(trail.Phases(), labelOther)},

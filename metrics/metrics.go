@@ -63,6 +63,7 @@ type Metrics struct {
 	StandbyLag         *prometheus.GaugeVec     // no label, so that it can be absent; seconds
 	StandbyFallbacks   *prometheus.CounterVec   // cause
 	StandbyRepeated    *prometheus.CounterVec   // sqlstate_class
+	DrainForecasts     *prometheus.CounterVec   // result
 	WatchLastActivity  *prometheus.GaugeVec     // resource; Unix seconds
 	WatchRestarts      *prometheus.CounterVec   // resource, reason
 	WatchSynced        *prometheus.GaugeVec     // resource; 1 once its first list was taken
@@ -111,7 +112,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		SpoolFsync:  f.newHistograms(SpoolFsyncDurationSeconds), QueueLength: f.newGauge(QueueLength), StoreUp: f.newGauge(StoreUp), StorePool: f.newGauges(StorePoolConnections),
 		StoreErrors: f.newCounters(StoreErrorsTotal), StoreWrite: f.newHistograms(StoreWriteDurationSeconds),
 		StandbyUsed: f.newGauges(StandbyUsed), StandbyLag: f.newGauges(StandbyLagSeconds),
-		StandbyFallbacks: f.newCounters(StandbyFallbacksTotal), StandbyRepeated: f.newCounters(StandbyRepeatedTotal),
+		StandbyFallbacks: f.newCounters(StandbyFallbacksTotal), StandbyRepeated: f.newCounters(StandbyRepeatedTotal), DrainForecasts: f.newCounters(DrainForecastsTotal),
 		WatchLastActivity: f.newGauges(WatchLastActivityTimestamp), WatchRestarts: f.newCounters(WatchRestartsTotal), WatchSynced: f.newGauges(WatchSynced),
 		DisplacedEvents: f.newCounters(DisplacedEventsTotal), TrackedObjects: f.newGauges(TrackedObjects), Leader: f.newGauge(Leader), DeriveLag: f.newGauges(DeriveLagSeconds), WindowMemory: f.newGauges(WindowMemoryBytes), ClockSkew: f.newGauges(ClockSkewSeconds),
 		AuditEvents: f.newCounters(AuditEventsTotal), AuditLastEvent: f.newGauge(AuditLastEventTimestamp), AuditEnabled: f.newGauge(AuditEnabled),

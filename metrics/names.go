@@ -83,6 +83,7 @@ const (
 	StandbyUsed                   = "evictrail_standby_used"
 	StandbyLagSeconds             = "evictrail_standby_lag_seconds"
 	StandbyFallbacksTotal         = "evictrail_standby_fallbacks_total"
+	DrainForecastsTotal           = "evictrail_drain_forecasts_total"
 	StandbyRepeatedTotal          = "evictrail_standby_repeated_total"
 	WatchLastActivityTimestamp    = "evictrail_watch_last_activity_timestamp_seconds"
 	WatchRestartsTotal            = "evictrail_watch_restarts_total"
@@ -230,14 +231,15 @@ const (
 
 // The operations of the store: values of LabelOp.
 const (
-	OpAppend = "append"
-	OpAlive  = "alive"
-	OpResume = "resume"
-	OpState  = "state"
-	OpRetain = "retain"
-	OpSeal   = "seal"
-	OpCount  = "count"
-	OpRetry  = "retry" // a transaction, of whichever of them, that is done again
+	OpAppend   = "append"
+	OpAlive    = "alive"
+	OpResume   = "resume"
+	OpState    = "state"
+	OpRetain   = "retain"
+	OpSeal     = "seal"
+	OpCount    = "count"
+	OpForecast = "forecast"
+	OpRetry    = "retry" // a transaction, of whichever of them, that is done again
 )
 
 // The windows over which is counted: values of LabelWindow.

@@ -116,7 +116,7 @@ func (p episode) summarizeRequester(d Derived) string {
 			text += fmt.Sprintf(", saying %q", ClipText(reason, briefReason))
 		}
 		if n, until := r.countLater(d.Requests); n > 0 {
-			text += fmt.Sprintf("; %s, the last at %s", formatCount(n, "later request"), FormatClock(until))
+			text += fmt.Sprintf("; %s, the last at %s", FormatCount(n, "later request"), FormatClock(until))
 		}
 		if e == nil {
 			text += ": " + ClipText(r.describeOutcome(), briefReason)

@@ -56,7 +56,7 @@ func (o *Overview) findChecks(known map[IncidentSubject]bool) []Check {
 	}
 	for _, d := range o.DrainsEnded {
 		if d.Outcome == DrainAbandoned && d.VMIsLeft > 0 {
-			out = append(out, Check{Node: d.Node, Text: fmt.Sprintf("was not emptied: its drain was abandoned at %s with %s left. Drain it again, or uncordon it.", FormatClock(d.EndedAt), formatCount(d.VMIsLeft, "VM"))})
+			out = append(out, Check{Node: d.Node, Text: fmt.Sprintf("was not emptied: its drain was abandoned at %s with %s left. Drain it again, or uncordon it.", FormatClock(d.EndedAt), FormatCount(d.VMIsLeft, "VM"))})
 		}
 	}
 	return out

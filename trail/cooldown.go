@@ -248,7 +248,7 @@ func (c *cooling) newDecision(p CooldownPolicy, history []Completion, at time.Ti
 		}
 	}
 	if is.Effective != really.Effective {
-		d.Inputs.Finding = fmt.Sprintf("the descheduler remembers %d of %s", is.Count, formatCount(really.Count, "migration")) + " in its window and waits " + formatSpan(is.Effective) + " instead of " + formatSpan(really.Effective)
+		d.Inputs.Finding = fmt.Sprintf("the descheduler remembers %d of %s", is.Count, FormatCount(really.Count, "migration")) + " in its window and waits " + formatSpan(is.Effective) + " instead of " + formatSpan(really.Effective)
 	}
 	return d
 }

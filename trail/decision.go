@@ -146,7 +146,7 @@ func (d *Decision) renderSentence() string {
 func (d *Decision) describeCause() string {
 	text := " (after one migration"
 	if d.Count > 1 {
-		text = fmt.Sprintf(" (%s in %s", formatCount(d.Count, "migration"), formatBriefDuration(time.Duration(d.Window)))
+		text = fmt.Sprintf(" (%s in %s", FormatCount(d.Count, "migration"), formatBriefDuration(time.Duration(d.Window)))
 	}
 	if d.Capped {
 		text += "; the most it may be"

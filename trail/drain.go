@@ -49,6 +49,19 @@ const (
 // Blockers lists the causes for which a VM is left.
 func Blockers() []Blocker { return blockerLabels.values() }
 
+// DrainEffect says what the drain of its node would do to a VM.
+type DrainEffect string
+
+// The effects of a drain, the worst first.
+const (
+	DrainStays     DrainEffect = "stays"      // as things are the VM does not leave
+	DrainShutsDown DrainEffect = "shuts_down" // its pod is deleted, and its memory is lost
+	DrainMoves     DrainEffect = "moves"      // KubeVirt moves it
+)
+
+// DrainEffects lists the effects of a drain on a VM, the worst first.
+func DrainEffects() []DrainEffect { return drainEffectLabels.values() }
+
 // DrainBlocker is one VM that is left of a drain.
 type DrainBlocker struct {
 	DrainID      FactID    `json:"drain_id"`
@@ -433,7 +446,7 @@ func (d Drain) formatRequester() string {
 
 // describeStart says what the drain is about, without a subject.
 func (d Drain) describeStart() string {
-	return fmt.Sprintf("began to drain %s of %s.", d.Node, formatCount(d.VMIsTotal, "VM"))
+	return fmt.Sprintf("began to drain %s of %s.", d.Node, FormatCount(d.VMIsTotal, "VM"))
 }
 
 func (d Drain) renderOpening() string {
@@ -446,7 +459,7 @@ func (d Drain) renderClosing() string {
 	case DrainEmptied:
 		return fmt.Sprintf("The drain of %s is done: no VM is left, after %s.", d.Node, took)
 	case DrainAbandoned:
-		return fmt.Sprintf("The drain of %s was given up after %s, with %s left.", d.Node, took, formatCount(d.VMIsLeft, "VM"))
+		return fmt.Sprintf("The drain of %s was given up after %s, with %s left.", d.Node, took, FormatCount(d.VMIsLeft, "VM"))
 	case DrainNodeGone:
 		return fmt.Sprintf("The drain of %s ended with the node, after %s.", d.Node, took)
 	}

@@ -58,7 +58,7 @@ func (e Evacuation) askedAgain(requests []EvictionRequest) []string {
 			text = append(text, fmt.Sprintf("%s asked again%s; that changed nothing.", capitalizeRequester(r.formatRequester()), r.describeRepeats()))
 		case !first && r.Repeats > 0:
 			text = append(text, fmt.Sprintf("%s asked too, %s from %s to %s%s; that changed nothing.",
-				capitalizeRequester(r.formatRequester()), formatCount(r.Repeats+1, "time"), FormatClock(r.RequestedAt), FormatClock(r.LastRepeatAt), r.describeReason()))
+				capitalizeRequester(r.formatRequester()), FormatCount(r.Repeats+1, "time"), FormatClock(r.RequestedAt), FormatClock(r.LastRepeatAt), r.describeReason()))
 		case !first:
 			text = append(text, fmt.Sprintf("%s asked too at %s%s; that changed nothing.", capitalizeRequester(r.formatRequester()), FormatClock(r.RequestedAt), r.describeReason()))
 		}
@@ -155,7 +155,7 @@ func (e Evacuation) attemptsSoFar(mine []Migration) []string {
 	if causes == "" {
 		return nil
 	}
-	return []string{fmt.Sprintf("KubeVirt made %s; %d failed%s.", formatCount(e.Attempts, "attempt"), e.FailedAttempts, causes)}
+	return []string{fmt.Sprintf("KubeVirt made %s; %d failed%s.", FormatCount(e.Attempts, "attempt"), e.FailedAttempts, causes)}
 }
 
 // causesOf returns why migrations failed or were aborted, each cause once with its count; empty where none did.

@@ -70,7 +70,7 @@ func NewFleetLine(c ClusterSummary, recorder *RecorderStatus, o *Overview) Fleet
 	case c.Stuck > 0:
 		line.Severity = SeverityWarning
 	case c.Closed > 0:
-		line.Text = formatCount(c.Closed, "loop") + " closed in the last day."
+		line.Text = FormatCount(c.Closed, "loop") + " closed in the last day."
 	}
 	if recorder != nil && !recorder.Certain() {
 		line.Severity = max(line.Severity, SeverityWarning)

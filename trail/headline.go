@@ -43,10 +43,10 @@ func (o *Overview) Headline(incidents []Incident, recorder *RecorderStatus) Head
 		h.Text = fmt.Sprintf("Nothing is open %s, but in the last %s: %s.", when, span, past)
 	case when == "now":
 		h.Severity = SeverityNone
-		h.Text = fmt.Sprintf("All clear: 0 loops, 0 stuck, %s in %s; all sources are watched.", formatCount(o.countMoves(), "move"), span)
+		h.Text = fmt.Sprintf("All clear: 0 loops, 0 stuck, %s in %s; all sources are watched.", FormatCount(o.countMoves(), "move"), span)
 	default:
 		h.Severity = SeverityNone
-		h.Text = fmt.Sprintf("All clear %s: 0 loops, 0 stuck, %s in %s.", when, formatCount(o.countMoves(), "move"), span)
+		h.Text = fmt.Sprintf("All clear %s: 0 loops, 0 stuck, %s in %s.", when, FormatCount(o.countMoves(), "move"), span)
 	}
 	return h
 }
@@ -161,7 +161,7 @@ func (i Incident) describeAlone(now time.Time) string {
 	}
 	text += ". For " + Age(now.Sub(i.Since))
 	if i.Failed > 0 {
-		text += ", " + formatCount(i.Failed, "failed attempt")
+		text += ", " + FormatCount(i.Failed, "failed attempt")
 	}
 	if i.Requester != "" {
 		text += ", asked by " + i.Requester
@@ -175,7 +175,7 @@ func formatSubjects(incidents []Incident) string {
 	if incidents[0].Subject.Kind != IncidentOfVM {
 		noun = "node"
 	}
-	return formatCount(len(incidents), noun)
+	return FormatCount(len(incidents), noun)
 }
 
 func formatTrouble(incidents []Incident) string {
@@ -305,7 +305,7 @@ func (o *Overview) describePast() string {
 		}
 	}
 	if count > 0 {
-		text = append(text, fmt.Sprintf("%d of %s failed", count, formatCount(o.countMoves(), "migration")))
+		text = append(text, fmt.Sprintf("%d of %s failed", count, FormatCount(o.countMoves(), "migration")))
 		if len(failed) > 0 { // else they are older than what is named
 			text[len(text)-1] += formatNames(failed)
 			if o.haveMoved(failed) {

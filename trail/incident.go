@@ -364,7 +364,7 @@ func (l *incidentList) addLoop(loop Loop) {
 	switch loop.Kind {
 	case LoopDualRetry:
 		if n := loop.Counts[countOtherVMs]; n > 0 {
-			i.addEffect("%s evicted from %s instead", formatCount(n, "other VM"), loop.Node)
+			i.addEffect("%s evicted from %s instead", FormatCount(n, "other VM"), loop.Node)
 		}
 	case LoopPriorityInversion:
 		i.addEffect("blocks the drain of %s", loop.Node)

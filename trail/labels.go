@@ -286,6 +286,12 @@ var blockerLabels = labels[Blocker]{
 	{BlockerNodeNotReady, "node not ready", "The node of the VM is not ready."},
 }
 
+var drainEffectLabels = labels[DrainEffect]{
+	{DrainStays, "stays", "As things are the VM does not leave the node."},
+	{DrainShutsDown, "is shut down", "The pod of the VM is deleted, and its memory is lost."},
+	{DrainMoves, "moves", "KubeVirt moves the VM to another node."},
+}
+
 var outageCauseLabels = labels[OutageCause]{
 	{OutageSilent, "kubelet silent", "The kubelet of the node does not answer."},
 	{OutageReported, "kubelet not ready", "The kubelet of the node reports that it is not ready."},
@@ -470,6 +476,9 @@ func (o DrainOutcome) Label() Label { return drainOutcomeLabels.of(o) }
 // Label returns the label of the blocker.
 func (b Blocker) Label() Label { return blockerLabels.of(b) }
 
+// Label returns the label of the effect.
+func (e DrainEffect) Label() Label { return drainEffectLabels.of(e) }
+
 // Label returns the label of the cause.
 func (c OutageCause) Label() Label { return outageCauseLabels.of(c) }
 
@@ -535,6 +544,7 @@ func LabelSets() []LabelSet {
 		loopCountLabels.newSet("count of a loop"),
 		drainOutcomeLabels.newSet("outcome of a drain", "drains.outcome"),
 		blockerLabels.newSet("blocker of a drain", "drain_blockers.blocker"),
+		drainEffectLabels.newSet("effect of a drain on a VM"),
 		outageCauseLabels.newSet("cause of a node outage", "node_outages.cause"),
 		outageEndLabels.newSet("end of a node outage", "node_outages.ended_by"),
 		obstacleLabels.newSet("obstacle to a move"),

@@ -291,7 +291,7 @@ func (o *Overview) describeAftermath(m Migration) []string {
 
 func (o *Overview) describeDrain(d Drain) Happening {
 	h := Happening{From: d.StartedAt, At: d.EndedAt, Count: 1, What: "Drain: " + d.Outcome.Label().Short, Tone: ToneGood, Who: FormatShortRequester(d.Requester, d.Impersonator, d.RequesterClass)}
-	h.Text = fmt.Sprintf("%d of %s gone", d.VMIsTotal-d.VMIsLeft, formatCount(d.VMIsTotal, "VM"))
+	h.Text = fmt.Sprintf("%d of %s gone", d.VMIsTotal-d.VMIsLeft, FormatCount(d.VMIsTotal, "VM"))
 	if lost := o.countLost(d); lost > 0 {
 		h.Tone, h.Text = ToneOdd, h.Text+fmt.Sprintf(", %d of them shut down or lost", lost)
 	}
@@ -340,7 +340,7 @@ func (e Unmoved) newHappening() Happening {
 	if e.Strategy == StrategyExternal && e.Attempts == 0 {
 		h.Text += "; its eviction strategy External leaves the move to its owner"
 	} else {
-		h.Text += " and " + formatCount(e.Attempts, "attempt")
+		h.Text += " and " + FormatCount(e.Attempts, "attempt")
 	}
 	if e.StartedOn != "" {
 		h.Text += "; " + describeStart(e.StartedOn, e.StartedAt.Sub(e.EndedAt))

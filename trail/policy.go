@@ -300,7 +300,7 @@ func policiesOf(migrations []Migration) string {
 	}
 	if len(migrations) > 1 {
 		for i, name := range names {
-			names[i] = fmt.Sprintf("%s (%d of %s)", name, applied[name], formatCount(len(migrations), "migration"))
+			names[i] = fmt.Sprintf("%s (%d of %s)", name, applied[name], FormatCount(len(migrations), "migration"))
 		}
 	}
 	return "MigrationPolicy applied: " + strings.Join(names, ", ") + "."

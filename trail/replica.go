@@ -157,7 +157,7 @@ func (s ReplicaSigns) checkWatches(now time.Time) (finding, bool) {
 	for i, w := range unseen {
 		names[i] = w.Source
 	}
-	f.why = []string{fmt.Sprintf("Cannot watch %d of %s since %s (%s): %s.", len(unseen), formatCount(len(s.Watches), "resource"), FormatClock(since), cause, strings.Join(names, ", "))}
+	f.why = []string{fmt.Sprintf("Cannot watch %d of %s since %s (%s): %s.", len(unseen), FormatCount(len(s.Watches), "resource"), FormatClock(since), cause, strings.Join(names, ", "))}
 	for _, w := range unseen {
 		if w.Problem != "" {
 			f.details = append(f.details, w.Problem)
@@ -179,7 +179,7 @@ func commonCause(unseen []WatchSign) (cause string, hindered bool) {
 		}
 	}
 	if len(causes) > 1 {
-		return fmt.Sprintf("%s, and %s", causes[0], formatCount(len(causes)-1, "other reason")), hindered
+		return fmt.Sprintf("%s, and %s", causes[0], FormatCount(len(causes)-1, "other reason")), hindered
 	}
 	return causes[0], hindered
 }
@@ -210,7 +210,7 @@ func (s SpoolSigns) describeBacklog() string {
 	if s.Facts == 0 || s.Oldest.IsZero() {
 		return "nothing waits yet"
 	}
-	return fmt.Sprintf("%s, the oldest since %s", formatCount(s.Facts, "fact"), s.Oldest.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s, the oldest since %s", FormatCount(s.Facts, "fact"), s.Oldest.UTC().Format(time.RFC3339))
 }
 
 // checkSpool looks for facts that are not kept on disk, or wait for long though the database takes writes.

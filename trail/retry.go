@@ -355,5 +355,5 @@ func formatCountInWords(n int, noun string) string {
 	if n == 1 {
 		return "one " + noun
 	}
-	return formatCount(n, noun)
+	return FormatCount(n, noun)
 }

@@ -20,7 +20,7 @@ func (c *Cluster) WhyNode(name string) Answer {
 		text, from = last.renderStory(c.Now), last.StartedAt
 	}
 	there := len(c.findNodeGuests(name))
-	text = append(text, c.evacuatedFrom(name, from), fmt.Sprintf("%s %s there now.", formatCount(there, "VM"), isOrAre(there)))
+	text = append(text, c.evacuatedFrom(name, from), fmt.Sprintf("%s %s there now.", FormatCount(there, "VM"), isOrAre(there)))
 	for _, l := range d.Loops {
 		switch {
 		case l.Open():
@@ -44,7 +44,7 @@ func (d Drain) renderStory(now time.Time) []string {
 	began := fmt.Sprintf("At %s %s %s", FormatClock(d.StartedAt), d.formatRequester(), d.describeStart())
 	if d.Outcome == "" {
 		lasts := formatSpan(now.Sub(d.StartedAt))
-		return []string{began, fmt.Sprintf("It goes on: %d of %s %s left after %s.", d.VMIsLeft, formatCount(d.VMIsTotal, "VM"), isOrAre(d.VMIsLeft), lasts)}
+		return []string{began, fmt.Sprintf("It goes on: %d of %s %s left after %s.", d.VMIsLeft, FormatCount(d.VMIsTotal, "VM"), isOrAre(d.VMIsLeft), lasts)}
 	}
 	return []string{began, d.renderClosing()}
 }
@@ -75,5 +75,5 @@ func (c *Cluster) evacuatedFrom(node string, from time.Time) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, of.text))
 		}
 	}
-	return fmt.Sprintf("Since %s KubeVirt marked %s to leave it: %s.", FormatClock(from), formatCount(all, "VM"), strings.Join(parts, ", "))
+	return fmt.Sprintf("Since %s KubeVirt marked %s to leave it: %s.", FormatClock(from), FormatCount(all, "VM"), strings.Join(parts, ", "))
 }

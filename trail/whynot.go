@@ -112,7 +112,7 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 		for _, k := range order {
 			parts = append(parts, fmt.Sprintf("%d %s", count[k], k.Label()))
 		}
-		text = append(text, fmt.Sprintf("%s: %s", formatCount(len(vms), "VM"), strings.Join(parts, ", ")))
+		text = append(text, fmt.Sprintf("%s: %s", FormatCount(len(vms), "VM"), strings.Join(parts, ", ")))
 	}
 	if hidden := len(vms) - len(a.Obstacles); hidden > 0 {
 		text = append(text, fmt.Sprintf("%d of them %s of other namespaces", hidden, isOrAre(hidden)))
@@ -187,5 +187,5 @@ func formatOnNode(node string) string {
 // Standing says how far a drain is, as a sentence without its stop.
 func (d Drain) Standing(now time.Time) string {
 	return fmt.Sprintf("being drained by %s for %s (since %s), %d of %s still on it", formatRequester(d.Requester, d.Impersonator, d.RequesterClass),
-		Age(now.Sub(d.StartedAt)), FormatClock(d.StartedAt), d.VMIsLeft, formatCount(d.VMIsTotal, "VM"))
+		Age(now.Sub(d.StartedAt)), FormatClock(d.StartedAt), d.VMIsLeft, FormatCount(d.VMIsTotal, "VM"))
 }

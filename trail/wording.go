@@ -112,7 +112,7 @@ func nonEmpty(text []string) []string {
 	return out
 }
 
-func formatCount(n int, noun string) string {
+func FormatCount(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

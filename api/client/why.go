@@ -10,6 +10,7 @@ import (
 
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/forecast"
 )
 
 // Why is Store.Why.
@@ -98,6 +99,16 @@ func (c *Client) Compare(ctx context.Context, q trail.CompareQuery) ([]trail.Clu
 	}
 	err = c.parseJSON(body, &all)
 	return all, err
+}
+
+// DrainForecast implements api.Reader.
+func (c *Client) DrainForecast(ctx context.Context, q trail.Question) (d forecast.Drain, err error) {
+	body, _, err := c.get(ctx, api.DrainForecastURL(q), "application/json")
+	if err != nil {
+		return d, err
+	}
+	err = c.parseJSON(body, &d)
+	return d, err
 }
 
 // Recorders implements api.Reader.

@@ -12,6 +12,7 @@ import (
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/api/client"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/forecast"
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
@@ -203,6 +204,11 @@ func (r reader) Why(ctx context.Context, q trail.Question) (trail.Answer, error)
 // WhyNot implements api.Reader.
 func (r reader) WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer, error) {
 	return askSubject(ctx, q, (*client.Client).WhyNot)
+}
+
+// DrainForecast implements api.Reader.
+func (r reader) DrainForecast(ctx context.Context, q trail.Question) (forecast.Drain, error) {
+	return askSubject(ctx, q, (*client.Client).DrainForecast)
 }
 
 // askSubject asks about a VM or a node: its cluster or, where none is named, all sources, of which one alone may know it.

@@ -11,6 +11,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/forecast"
 )
 
 // nodeBody is what the page of a node shows.
@@ -28,6 +29,8 @@ type nodeBody struct {
 	Chart         chart
 	Lines         evidence
 	Facts         string
+	Forecast      *forecast.Drain // of a drain that goes on, or that is asked about; nil where it is not
+	Preview       string          // asks for it; empty where it is there, or the node is empty
 }
 
 // guestsShown bounds the table of VMs on a node.
@@ -101,8 +104,30 @@ func nodePage(v *visit) error {
 			return err
 		}
 		v.followLive("node", node)
+		if err := v.forecastDrain(&b, of); err != nil {
+			return err
+		}
+		v.Content = b
 	}
 	return v.renderPage("node", http.StatusOK)
+}
+
+// previewParam asks the page of a node for what a drain of it would do.
+const previewParam = "drain"
+
+// forecastDrain adds how a drain goes on, or would go where that is asked for: it takes longer than the rest of the page.
+func (v *visit) forecastDrain(b *nodeBody, of trail.Subject) error {
+	draining := slices.ContainsFunc(b.Drains, func(d trail.Drain) bool { return d.EndedAt.IsZero() })
+	switch {
+	case len(b.Guests) == 0:
+		return nil
+	case !draining && v.param(previewParam) == "":
+		b.Preview = buildHref("/nodes/"+of.Name, "cluster", b.Cluster, previewParam, "preview") + "#forecast"
+		return nil
+	}
+	d, err := v.reader.DrainForecast(v.Context(), trail.Question{Cluster: b.Cluster, Of: of})
+	b.Forecast = &d
+	return err
 }
 
 // describeNode says how it stands with a node in a few labelled lines.

@@ -16,6 +16,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/forecast"
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
@@ -46,6 +47,7 @@ type Reader interface {
 	// Acknowledged returns the acknowledgements that hold now of some VMs and nodes of a cluster.
 	Acknowledged(ctx context.Context, cluster string, of []trail.Subject) (map[trail.Subject]trail.Acknowledgement, error)
 	WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error)
+	DrainForecast(ctx context.Context, q trail.Question) (forecast.Drain, error)
 }
 
 // Readers has a page made with a Reader of what a visitor who sees so much may read: all of it with that one. Where that

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/store/foresight"
 	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/tally"
 )
@@ -79,5 +80,31 @@ func (c *dayCounter) countDays(ctx context.Context, at time.Time) {
 	}
 	if c.isNew(ctx, metrics.OpCount, err) {
 		c.log.Warn("days are not counted, trying again in ten minutes", "err", err)
+	}
+}
+
+// forecastEvery is how often new drains are looked for: a drain of a few VMs takes minutes.
+const forecastEvery = 30 * time.Second
+
+// drainForecaster forecasts each drain when it begins, and counts how forecasts fared.
+type drainForecaster struct {
+	db      *pg.DB
+	cluster string
+	trouble
+}
+
+// forecastDrains forecasts drains that began, and counts the forecasts of those that ended. What is in the way is logged
+// once.
+func (f *drainForecaster) forecastDrains(ctx context.Context, at time.Time) {
+	_, err := foresight.Record(ctx, f.db, f.cluster, at)
+	var results []string
+	if err == nil {
+		results, err = foresight.Judge(ctx, f.db, f.cluster, at)
+	}
+	for _, result := range results {
+		f.metrics.DrainForecasts.WithLabelValues(result).Inc()
+	}
+	if f.isNew(ctx, metrics.OpForecast, err) {
+		f.log.Warn("drains are not forecast, trying again in half a minute", "err", err)
 	}
 }

@@ -75,11 +75,21 @@ func completeVM(q *question) completer {
 	}
 }
 
+// completeNode completes the name of a node.
+func completeNode(q *question) completer {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return findCompletions(cmd, &q.from, trail.NameQuery{Kind: trail.NameNode, Cluster: q.cluster, Prefix: typed}, "")
+	}
+}
+
 // completeVMOrNode completes NAMESPACE/VM and node NODE.
 func completeVMOrNode(q *question) completer {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) == 1 && args[0] == nodeWord {
-			return findCompletions(cmd, &q.from, trail.NameQuery{Kind: trail.NameNode, Cluster: q.cluster, Prefix: typed}, "")
+			return completeNode(q)(cmd, nil, typed)
 		}
 		found, directive := completeVM(q)(cmd, args, typed)
 		if len(args) == 0 && strings.HasPrefix(nodeWord, typed) {

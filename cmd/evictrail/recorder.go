@@ -82,7 +82,11 @@ func (r *recorder) run(ctx context.Context) error {
 		}
 		seal := &sealer{db: r.db.DB, cluster: r.cluster, anchor: r.f.evidence.anchor, trouble: trouble{metrics: r.config.Metrics, log: r.log}}
 		days := &dayCounter{db: r.db.DB, cluster: r.cluster, trouble: trouble{metrics: r.config.Metrics, log: r.log}}
-		for _, c := range []chore{{retainFirst, retainEvery, k.dropExpired}, {sealFirst, sealEvery, seal.sealDays}, {countFirst, countEvery, days.countDays}} {
+		drains := &drainForecaster{db: r.db.DB, cluster: r.cluster, trouble: trouble{metrics: r.config.Metrics, log: r.log}}
+		for _, c := range []chore{
+			{retainFirst, retainEvery, k.dropExpired}, {sealFirst, sealEvery, seal.sealDays}, {countFirst, countEvery, days.countDays},
+			{forecastEvery, forecastEvery, drains.forecastDrains},
+		} {
 			g.Go(func() error { return c.run(ctx, r.sink.Leads) })
 		}
 		return leader{r.sink, r.thresholds, r.config.Metrics, r.log, r.leading}.run(ctx, storing, r.config.REST, r.f.leader)

@@ -50,10 +50,11 @@ WHERE cluster = @cluster
   AND ended_at IS NULL`
 )
 
-// DrainForecast says how a drain of a node would go, or goes on. Guests that the reader may not see are played, as slots are
+// DrainForecast says how a drain of a node would go, or goes on, as of now. Guests that the reader may not see are played, as slots are
 // shared, and neither listed nor counted. Errors are those of Ask.
-func (s *Reader) DrainForecast(ctx context.Context, cluster, node string) (forecast.Drain, error) {
-	cluster, err := s.ClusterOf(ctx, cluster, trail.Subject{Kind: trail.SubjectNode, Name: node})
+func (s *Reader) DrainForecast(ctx context.Context, q trail.Question) (forecast.Drain, error) {
+	node := q.Of.Name
+	cluster, err := s.ClusterOf(ctx, q.Cluster, q.Of)
 	if err != nil {
 		return forecast.Drain{}, err
 	}
@@ -61,15 +62,28 @@ func (s *Reader) DrainForecast(ctx context.Context, cluster, node string) (forec
 	if err != nil {
 		return forecast.Drain{}, err
 	}
+	d, err := s.forecastDrain(ctx, cluster, node, at)
+	if err != nil {
+		return forecast.Drain{}, err
+	}
+	return d.SeenBy(s.scope.Sees), nil
+}
+
+// DrainForecastAt says how the drain of a node of a cluster would go, or goes on, as of a time up to which it is known.
+func (s Whole) DrainForecastAt(ctx context.Context, cluster, node string, at time.Time) (forecast.Drain, error) {
+	return s.forecastDrain(ctx, cluster, node, at)
+}
+
+func (s *Reader) forecastDrain(ctx context.Context, cluster, node string, at time.Time) (forecast.Drain, error) {
 	var n forecast.Node
-	err = s.runReadOnly(ctx, "forecast the drain of "+node, func(tx pgx.Tx) error {
+	err := s.runReadOnly(ctx, "forecast the drain of "+node, func(tx pgx.Tx) (err error) {
 		n, err = loadForecastNode(ctx, tx, cluster, node, at)
 		return err
 	})
 	if err != nil {
 		return forecast.Drain{}, err
 	}
-	return n.Forecast().SeenBy(s.scope.Sees), nil
+	return n.Forecast(), nil
 }
 
 // loadForecastNode returns a node with what a forecast rests on, as of a time.
@@ -137,4 +151,3 @@ func collectRows[R any](ctx context.Context, tx pgx.Tx, query string, args pgx.S
 	}
 	return pgx.CollectRows(rows, read)
 }
-

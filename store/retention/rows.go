@@ -82,8 +82,12 @@ func (s months) dropRows(ctx context.Context, cluster string, before time.Time, 
 			dropped[of.Name] += int(n)
 		}
 	}
-	_, err = s.Exec(ctx, dropDaysQuery, pg.Planned, pgx.StrictNamedArgs{"cluster": cluster, "settled": before})
-	return pg.Explain("drop counted days", err)
+	for _, query := range []string{dropDaysQuery, dropForecastsQuery} {
+		if _, err := s.Exec(ctx, query, pg.Planned, pgx.StrictNamedArgs{"cluster": cluster, "settled": before}); err != nil {
+			return pg.Explain("drop counted days and forecasts", err)
+		}
+	}
+	return nil
 }
 
 // settledOf returns before which time facts of a cluster were dropped; zero: none were.
@@ -98,6 +102,12 @@ const dropDaysQuery = `
 DELETE FROM evictrail.cluster_days
 WHERE cluster = @cluster
   AND day <= (@settled::timestamptz AT TIME ZONE 'UTC')::date`
+
+// dropForecastsQuery drops what was forecast of drains whose rows were dropped.
+const dropForecastsQuery = `
+DELETE FROM evictrail.drain_forecasts
+WHERE cluster = @cluster
+  AND made_at < @settled::timestamptz`
 
 // acknowledgements is the table of what people wrote. It rests on no facts, and nothing rests on it.
 const acknowledgements = "acknowledgements"

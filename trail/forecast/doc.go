@@ -3,7 +3,7 @@
 //	d := forecast.Node{Name: "worker-1", At: now, Guests: guests, History: attempts, PerNode: 2, PerCluster: 5}.Forecast()
 //	fmt.Println(d.Mid, d.Low, d.High) // until the last guest that moves has left
 //
-// It first says what an eviction does to each guest (path.go): it moves, it is shut down, or it stays. Then it plays the
+// It first says what an eviction does to each guest (guest.go): it moves, it is shut down, or it stays. Then it plays the
 // drain of those that move many times (play.go): each attempt takes as long, and fails as often, as attempts of that VM did
 // (history.go), KubeVirt's limits let so many run at once, and after a failure KubeVirt waits. What is left open after all
 // runs is the band: one in ten ended before Low, one in ten after High.

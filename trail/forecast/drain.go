@@ -11,7 +11,7 @@ import (
 )
 
 // runs is how often a drain is played: the ends of the band then differ by some percent from one seed to another.
-const runs = 1000
+const runs = 500
 
 // The band: so much of the runs ended before its ends.
 const (
@@ -44,7 +44,6 @@ func (b Band) IsZero() bool { return b == Band{} }
 
 // Drain says how a drain of a node would go, or goes on.
 type Drain struct {
-	Cluster       string    `json:"cluster"`
 	Node          string    `json:"node"`
 	At            time.Time `json:"at"`
 	DrainingSince time.Time `json:"draining_since,omitzero"` // zero where it is not being drained
@@ -63,21 +62,21 @@ type Drain struct {
 
 // Leaving says how one guest leaves the node.
 type Leaving struct {
-	Namespace string  `json:"namespace"`
-	VMI       string  `json:"vmi"`
-	VMIUID    string  `json:"vmi_uid"`
-	Path      Path    `json:"path"`
-	Because   string  `json:"because,omitempty"` // why it does not move
-	Band      Band    `json:"left,omitzero"`     // from At until it has left
-	Decides   float64 `json:"decides,omitempty"` // share of runs in which it was the last to leave, from 0 to 1
-	Moves     int     `json:"moved"`             // its moves in the history
-	Failures  int     `json:"failed"`            // its failed attempts in the history
+	Namespace string            `json:"namespace"`
+	VMI       string            `json:"vmi"`
+	VMIUID    string            `json:"vmi_uid"`
+	Effect    trail.DrainEffect `json:"effect"`
+	Because   string            `json:"because,omitempty"` // why it does not move
+	Band      Band              `json:"left,omitzero"`     // from At until it has left
+	Decides   float64           `json:"decides,omitempty"` // share of runs in which it was the last to leave, from 0 to 1
+	Moves     int               `json:"moved"`             // its moves in the history
+	Failures  int               `json:"failed"`            // its failed attempts in the history
 }
 
 // Forecast plays the drain and says how it goes.
 func (n Node) Forecast() Drain {
 	d := Drain{
-		Cluster: n.Cluster, Node: n.Name, At: n.At, DrainingSince: n.DrainingSince, PerNode: n.PerNode, PerCluster: n.PerCluster, Others: len(n.Others),
+		Node: n.Name, At: n.At, DrainingSince: n.DrainingSince, PerNode: n.PerNode, PerCluster: n.PerCluster, Others: len(n.Others),
 		Guests: []Leaving{},
 	}
 	m := fit(n.History)
@@ -91,7 +90,7 @@ func (n Node) Forecast() Drain {
 		if p := m.vms[name{g.Namespace, g.VMI}]; p != nil {
 			of.Moves, of.Failures = p.succeeded, p.failed
 		}
-		if of.Path, of.Because = g.path(); of.Path == Moves {
+		if of.Effect, of.Because = g.effect(); of.Effect == trail.DrainMoves {
 			moving, leaving = append(moving, g), append(leaving, of)
 		}
 	}
@@ -120,15 +119,15 @@ func (d Drain) SeenBy(sees func(namespace string) bool) Drain {
 // addGuest counts and lists a guest.
 func (d *Drain) addGuest(g Leaving) {
 	d.Guests = append(d.Guests, g)
-	switch g.Path {
-	case Moves:
+	switch g.Effect {
+	case trail.DrainMoves:
 		d.Moving++
 		if g.Moves == 0 {
 			d.NeverMoved++
 		}
-	case ShutsDown:
+	case trail.DrainShutsDown:
 		d.ShuttingDown++
-	case Stays:
+	case trail.DrainStays:
 		d.Staying++
 	}
 }
@@ -180,10 +179,7 @@ func newBand(took []time.Duration) Band {
 // first.
 func sortLeaving(all []Leaving) {
 	slices.SortStableFunc(all, func(a, b Leaving) int {
-		return cmp.Or(slices.Index(order, a.Path)-slices.Index(order, b.Path), cmp.Compare(b.Decides, a.Decides), cmp.Compare(b.Band.Mid, a.Band.Mid),
+		return cmp.Or(slices.Index(trail.DrainEffects(), a.Effect)-slices.Index(trail.DrainEffects(), b.Effect), cmp.Compare(b.Decides, a.Decides), cmp.Compare(b.Band.Mid, a.Band.Mid),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.VMI, b.VMI))
 	})
 }
-
-// order is that of sortLeaving.
-var order = []Path{Stays, ShutsDown, Moves}

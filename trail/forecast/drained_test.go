@@ -32,7 +32,7 @@ func TestForecastsOfDrains(t *testing.T) {
 		d := newNode(t, run).Forecast()
 		last := time.Duration(0)
 		for _, g := range d.Guests {
-			if g.Path == forecast.Moves {
+			if g.Effect == trail.DrainMoves {
 				left, there := run.Left[g.Namespace+"/"+g.VMI]
 				if there { // else it had just left, which was not seen yet
 					require.False(t, left.IsZero(), "%s/%s of seed %d is said to move", g.Namespace, g.VMI, seed)
@@ -84,7 +84,6 @@ func newNode(t *testing.T, run sim.Drained) forecast.Node {
 			rows.Migrations = append(rows.Migrations, &d.Migrations[i])
 		}
 	}
-	slices.SortFunc(rows.Placements, func(a, b *trail.Placement) int { return slices.Compare(a.ID[:], b.ID[:]) })
 	settings := trail.NewEnv(facts).Settings("c1")
 	return forecast.NewNode("c1", run.Node, run.Began, *settings[len(settings)-1].KubeVirt, rows)
 }

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ type Rows struct {
 // RefusalLasts is how long a refusal by a PodDisruptionBudget is taken to hold.
 const RefusalLasts = time.Hour
 
-// NewNode returns a node as rows show it at a time.
+// NewNode returns a node as rows show it at a time. The order of the rows does not matter.
 func NewNode(cluster, node string, at time.Time, settings trail.KubeVirtSettings, rows Rows) Node {
 	n := Node{Cluster: cluster, Name: node, At: at}
 	n.PerCluster, n.PerNode = settings.ParallelLimits()
@@ -31,6 +32,9 @@ func NewNode(cluster, node string, at time.Time, settings trail.KubeVirtSettings
 			n.Guests = append(n.Guests, Guest{Namespace: p.Namespace, VMI: p.VMI, VMIUID: p.VMIUID, Strategy: p.Strategy, NotMigratable: p.NotMigratable})
 		}
 	}
+	slices.SortFunc(n.Guests, func(a, b Guest) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.VMI, b.VMI), cmp.Compare(a.VMIUID, b.VMIUID))
+	})
 	for i := range n.Guests {
 		guests[n.Guests[i].VMIUID] = &n.Guests[i]
 	}
@@ -41,6 +45,7 @@ func NewNode(cluster, node string, at time.Time, settings trail.KubeVirtSettings
 	}
 	n.addRefusals(guests, rows.Requests)
 	n.addMigrations(guests, rows.Migrations)
+	slices.SortFunc(n.Others, time.Time.Compare)
 	return n
 }
 

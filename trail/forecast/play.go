@@ -31,11 +31,11 @@ type run struct {
 
 // mover is a guest in a run.
 type mover struct {
-	is      *Guest
-	expect  guestExpectation
-	failed  int
-	asked   time.Duration // since when it waits for a slot
-	leftAt  time.Duration
+	is     *Guest
+	expect guestExpectation
+	failed int
+	asked  time.Duration // since when it waits for a slot
+	leftAt time.Duration
 }
 
 // play plays the drain once, from a moment on, and returns when each guest left, counted from then; zero where it had not

@@ -7,19 +7,6 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// Path says what an eviction does to a guest.
-type Path string
-
-// The paths of a guest.
-const (
-	Moves     Path = "moves"      // KubeVirt moves it
-	ShutsDown Path = "shuts_down" // its pod is deleted, and its memory is lost
-	Stays     Path = "stays"      // as things are it does not leave
-)
-
-// Paths lists the paths of a guest.
-func Paths() []Path { return []Path{Moves, ShutsDown, Stays} }
-
 // Guest is a VM that runs on the node.
 type Guest struct {
 	Namespace, VMI, VMIUID string
@@ -39,23 +26,23 @@ type Guest struct {
 	RefusedText string
 }
 
-// path returns what an eviction does to the guest, and why where that is not to move it.
-func (g *Guest) path() (Path, string) {
+// effect returns what a drain does to the guest, and why where that is not to move it.
+func (g *Guest) effect() (trail.DrainEffect, string) {
 	switch {
 	case !g.MovingSince.IsZero():
-		return Moves, ""
+		return trail.DrainMoves, ""
 	case g.Strategy == trail.StrategyExternal:
-		return Stays, "its eviction strategy is External: its owner must move it"
+		return trail.DrainStays, "its eviction strategy is External: its owner must move it"
 	case g.Outlook == trail.OutlookNever || g.Outlook == trail.OutlookNotUntil:
-		return Stays, g.OutlookBecause
+		return trail.DrainStays, g.OutlookBecause
 	case !trail.AsksToBeMoved(g.Strategy):
-		return ShutsDown, "its eviction strategy " + trail.FormatStrategy(g.Strategy) + " does not ask to be moved"
+		return trail.DrainShutsDown, "its eviction strategy " + trail.FormatStrategy(g.Strategy) + " does not ask to be moved"
 	case g.NotMigratable != "" && g.Strategy == trail.StrategyIfPossible:
-		return ShutsDown, "it cannot be live-migrated: " + g.NotMigratable
+		return trail.DrainShutsDown, "it cannot be live-migrated: " + g.NotMigratable
 	case g.NotMigratable != "":
-		return Stays, "it cannot be live-migrated, and its eviction is refused: " + g.NotMigratable
+		return trail.DrainStays, "it cannot be live-migrated, and its eviction is refused: " + g.NotMigratable
 	case !g.RefusedAt.IsZero():
-		return Stays, fmt.Sprintf("a PodDisruptionBudget forbade it at %s: %s", trail.FormatClock(g.RefusedAt), g.RefusedText)
+		return trail.DrainStays, fmt.Sprintf("a PodDisruptionBudget forbade it at %s: %s", trail.FormatClock(g.RefusedAt), g.RefusedText)
 	}
-	return Moves, ""
+	return trail.DrainMoves, ""
 }

@@ -1,0 +1,17 @@
+-- What was forecast of a drain when it was first seen (store/foresight). Columns are described with the view
+-- (../views/drain_forecasts.sql).
+CREATE TABLE evictrail.drain_forecasts (
+    cluster    text        NOT NULL,
+    drain_id   uuid        NOT NULL,
+    node       text        NOT NULL,
+    made_at    timestamptz NOT NULL,
+    moves      integer     NOT NULL,
+    shuts_down integer     NOT NULL,
+    stays      integer     NOT NULL,
+    low        interval,
+    mid        interval,
+    high       interval,
+    judged_at  timestamptz, -- when its drain was found to be over, and was counted
+    PRIMARY KEY (cluster, drain_id),
+    CHECK ((mid IS NULL) = (low IS NULL) AND (mid IS NULL) = (high IS NULL))
+);
