@@ -52,11 +52,14 @@ func (d Drain) describeBand() string {
 		return fmt.Sprintf("How long that takes cannot be said: %s seen here in %d days, and it takes %d to estimate from.",
 			trail.FormatCount(d.Succeeded, "successful migration"), HistoryLength/(24*time.Hour), leastMoves)
 	}
-	which := "The VMs that move"
-	if d.Staying+d.ShuttingDown == 0 {
-		which = "All"
+	which := "The VMs that move have"
+	switch {
+	case d.Moving == 1:
+		which = "The one that moves has"
+	case d.Staying+d.ShuttingDown == 0:
+		which = "All have"
 	}
-	text := fmt.Sprintf("%s have left after about %s; in four of five cases between %s and %s.", which, age(d.Band.Mid), age(d.Band.Low), age(d.Band.High))
+	text := fmt.Sprintf("%s left after about %s; in four of five cases between %s and %s.", which, age(d.Band.Mid), age(d.Band.Low), age(d.Band.High))
 	return text + fmt.Sprintf(" At most %d at a time leave one node, and %d move in the cluster.", d.PerNode, d.PerCluster)
 }
 
