@@ -66,6 +66,12 @@ var (
 		At: "from_at", Key: "placement_id", End: "to_at", Changed: changedAt, Where: byVM,
 		Brief: []string{"cluster", "namespace", "vmi", "node", "from_at", "to_at", "arrived_by", "left_by", "ended_by"},
 	}
+	ViewDowntimes = View{
+		Noun: "downtimes", Name: "downtimes", About: "downtimes: when the guest of a VM did not run, why, and who began it",
+		At: "down_at", Key: "downtime_id", End: "up_at", Changed: changedAt, Where: byVM,
+		Sets:  []string{"cause"},
+		Brief: []string{"cluster", "down_at", "up_at", "lasted", "namespace", "vmi", "node", "cause", "planned", "requester", "detail"},
+	}
 	ViewDecisions = View{
 		Noun: "cooldowns", Name: "cooldown_decisions", About: "cooldown decisions: what began to hold a VM back, what met that, and when it was over",
 		At: "decided_at", Key: "decision_id", Changed: changedAt, Where: byVM,
@@ -135,7 +141,7 @@ var (
 // Views returns all of them, in the order in which they are documented.
 func Views() []View {
 	return []View{
-		ViewRequests, ViewEvacuations, ViewMigrations, ViewQueue, ViewPlacements, ViewDecisions, ViewHolds, ViewLoops, ViewDrains, ViewBlockers,
+		ViewRequests, ViewEvacuations, ViewMigrations, ViewQueue, ViewPlacements, ViewDowntimes, ViewDecisions, ViewHolds, ViewLoops, ViewDrains, ViewBlockers,
 		ViewGaps, ViewContext, ViewConsequences, ViewOutages, ViewAcknowledgements, ViewTimeline, ViewEvents,
 	}
 }

@@ -40,6 +40,8 @@ var (
 	migrationsList = list{view: trail.ViewMigrations,
 		example: "  evictrail migrations --namespace shop --vm db-1\n  evictrail migrations --since 2026-11-01 -o csv > november.csv\n  evictrail migrations --queue --cluster prod            # that wait for a slot, with their places",
 		other:   &other{"queue", "those that wait for a slot, with their places in KubeVirt's queue", trail.ViewQueue}}
+	downtimesList = list{view: trail.ViewDowntimes, none: "No downtimes recorded",
+		example: "  evictrail downtimes --since 7d\n  evictrail downtimes --vm shop/db-1\n  evictrail downtimes --since 30d -o json | jq -r '.[] | select(.planned | not) | .namespace' | sort | uniq -c"}
 	cooldownsList = list{view: trail.ViewDecisions,
 		example: "  evictrail cooldowns --now                 # what holds VMs back now, one row per VM\n  evictrail cooldowns --vm shop/db-1 --since 24h -o json",
 		other:   &other{"now", "what holds VMs back now, one row per VM", trail.ViewHolds}}

@@ -122,7 +122,7 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 		withNodeHint(newWhy()), withNodeHint(newWhyNot()), newDrainPreview(), newWhatIf(), newSettings(), newTop(), newSearch(), newClusters(), newCompare(), newMCP(), newHub(),
 	)
 	for _, l := range []list{
-		requestsList, evacuationsList, migrationsList, cooldownsList, loopsList, drainsList, gapsList, loadsList, consequencesList, outagesList, timelineList,
+		requestsList, evacuationsList, migrationsList, downtimesList, cooldownsList, loopsList, drainsList, gapsList, loadsList, consequencesList, outagesList, timelineList,
 	} {
 		root.AddCommand(newList(l))
 	}

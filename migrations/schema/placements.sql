@@ -48,3 +48,6 @@ COMMENT ON INDEX evictrail.placements_short IS 'Guests that were soon moved on: 
 CREATE INDEX placements_lost ON evictrail.placements (cluster, to_at)
     WHERE ended_by IN ('evicted', 'taint_manager', 'preempted', 'node_pressure', 'pod_gc', 'post_copy', 'hand_over', 'failed');
 COMMENT ON INDEX evictrail.placements_lost IS 'Guests that were lost of late: the pages of a fleet and of a cluster.';
+CREATE INDEX placements_ended ON evictrail.placements (cluster, to_at)
+    WHERE left_by = 'end';
+COMMENT ON INDEX evictrail.placements_ended IS 'Guests that ended, in the order of time: view downtimes.';

@@ -14,3 +14,7 @@ CREATE TABLE evictrail.drain_forecasts (
     PRIMARY KEY (cluster, drain_id),
     CHECK ((mid IS NULL) = (low IS NULL) AND (mid IS NULL) = (high IS NULL))
 );
+-- When a guest did not run is asked for (../views/downtimes.sql).
+CREATE INDEX placements_ended ON evictrail.placements (cluster, to_at)
+    WHERE left_by = 'end';
+COMMENT ON INDEX evictrail.placements_ended IS 'Guests that ended, in the order of time: view downtimes.';
