@@ -32,6 +32,7 @@ type runFlags struct {
 	retention   retentionFlags
 	evidence    evidenceFlags
 	kube        kubeFlags
+	profiling   profiling
 	cluster     string
 	maxVMSeries int
 	patience    patience
@@ -114,13 +115,14 @@ func (f *runFlags) addFlags(cmd *cobra.Command) {
 	f.retention.addFlags(cmd)
 	f.evidence.addFlags(cmd)
 	f.kube.addFlags(cmd)
+	f.profiling.addFlags(cmd)
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which the cluster is recorded; by default the UID of its namespace kube-system")
 	cmd.Flags().IntVar(&f.maxVMSeries, "max-vm-series", metrics.DefaultMaxVMSeries, "at most `N` series of each metric about single VMs; those that need somebody most are kept")
 }
 
 // checkAllFlags returns what is wrong with the flags alone.
 func (f *runFlags) checkAllFlags(cmd *cobra.Command) []error {
-	return []error{f.listen.checkFlags(), f.listen.checkTLS(&f.intake.tls), f.db.checkReadFlags(), f.intake.checkFlags(), f.descheduler.checkFlags(cmd), f.prometheus.checkFlags(cmd), f.leader.completeFlags(), f.spool.checkFlags(), f.retention.checkFlags(), f.evidence.checkFlags()}
+	return []error{f.listen.checkFlags(), f.listen.checkTLS(&f.intake.tls), f.db.checkReadFlags(), f.intake.checkFlags(), f.descheduler.checkFlags(cmd), f.prometheus.checkFlags(cmd), f.leader.completeFlags(), f.spool.checkFlags(), f.retention.checkFlags(), f.evidence.checkFlags(), f.profiling.checkFlags()}
 }
 
 func (f *runFlags) run(cmd *cobra.Command) (err error) {
@@ -149,6 +151,9 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	ctx := cmd.Context()
 	web, err := f.listen.bindAddress(ctx, log)
 	if err != nil {
+		return err
+	}
+	if err := f.profiling.bindAddress(ctx); err != nil {
 		return err
 	}
 	if web.tls, err = f.intake.tls.newTLSConfig(log); err != nil {
@@ -199,6 +204,7 @@ func (f *runFlags) recordAndServe(ctx context.Context, db *database, web *servic
 	r := &recorder{f: f, db: db, watching: watching, thresholds: thresholds, config: config, log: log, addr: web.listener.Addr().String(), started: nowUTC(), leading: newLeadership(nowUTC())}
 	db.reads.OverlaySigns(r.overlayRead)
 	g.Go(func() error { db.reads.Run(ctx); return nil })
+	g.Go(func() error { f.profiling.serveProfiles(ctx, log); return nil })
 	g.Go(func() error { return r.run(ctx) })
 	g.Go(func() error {
 		return web.serve(ctx, r.evaluateStatus, f.newServer(ctx, db, watching, gate, web.metrics.Refused, log))
