@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
@@ -19,6 +21,21 @@ func DrainForecastURL(q trail.Question) *url.URL {
 
 // forecastParams are the parameters of a forecast, which is as of now.
 func forecastParams() []param[trail.Question] { return questionParams()[:1] }
+
+// ForecastArguments are those of a tool that forecasts the drain of a node.
+func ForecastArguments() Arguments[trail.Question] {
+	node := param[trail.Question]{
+		name: "node", about: "The node that would be drained.", must: true, schema: newTextSchema(), example: "worker-1",
+		read: func(text string, _ time.Time, q *trail.Question) error {
+			if !isText(text) || text == "" || strings.Contains(text, "/") {
+				return fmt.Errorf("node %q: expected the name of a node", text)
+			}
+			q.Of = trail.Subject{Kind: trail.SubjectNode, Name: text}
+			return nil
+		},
+	}
+	return Arguments[trail.Question]{params: append([]param[trail.Question]{node}, forecastParams()...)}
+}
 
 // forecastDrain answers how a drain of a node would go.
 func forecastDrain(ctx context.Context, reader Reader, r *http.Request) (reply, error) {

@@ -23,6 +23,8 @@ func assistantTargets(vm, node string) []string {
 		case "why", "why-not":
 			out = append(out, assistantTarget(tool.name, fmt.Sprintf(`{"node": %q, "cluster": "shared"}`, node)))
 			about = fmt.Sprintf(`{"vm": %q}`, vm)
+		case "drain-preview":
+			about = fmt.Sprintf(`{"node": %q, "cluster": "shared"}`, node)
 		case "search":
 			about = `{"q": "vm-1"}`
 		case "whatif":

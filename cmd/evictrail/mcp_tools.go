@@ -61,6 +61,13 @@ var listTools = sync.OnceValue(func() []assistantTool {
 			assistant.answerWhyNot,
 		),
 		newTool(
+			newDrainPreview(),
+			"What a drain of a node would do to each of its VMs, and how long it would take; while a drain goes on, how much longer. "+
+				"Nothing is drained.",
+			api.ForecastArguments().Schema(),
+			assistant.answerForecast,
+		),
+		newTool(
 			newSearch(),
 			"Find VMs, nodes and migrations by a part of their names, where a name or its namespace is not known.",
 			api.SearchArguments().Schema(),
@@ -206,6 +213,30 @@ func (a assistant) answerWhyNot(ctx context.Context, arguments json.RawMessage) 
 		return newToolAnswer(b.String(), short)
 	})
 	out.addCutNote(shown, len(all), "obstacles", "Ask about a single VM.")
+	out.addPage("Page", web.PageOf(q.Cluster, q.Of, q.At))
+	return out, err
+}
+
+func (a assistant) answerForecast(ctx context.Context, arguments json.RawMessage) (toolAnswer, error) {
+	var q trail.Question
+	if err := api.ForecastArguments().Read(arguments, nowUTC(), &q); err != nil {
+		return toolAnswer{}, err
+	}
+	found, err := a.reader.DrainForecast(ctx, q)
+	if err != nil {
+		return toolAnswer{}, a.explainError(ctx, q.Cluster, err)
+	}
+	all := found.Guests
+	out, shown, err := fitAnswer(len(all), func(guests int) (toolAnswer, error) {
+		short := found
+		short.Guests = all[:guests]
+		var b bytes.Buffer
+		if err := writeForecast(&b, short); err != nil {
+			return toolAnswer{}, err
+		}
+		return newToolAnswer(b.String(), short)
+	})
+	out.addCutNote(shown, len(all), "VMs", "Those that decide come first.")
 	out.addPage("Page", web.PageOf(q.Cluster, q.Of, q.At))
 	return out, err
 }

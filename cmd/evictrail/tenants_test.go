@@ -292,7 +292,7 @@ func (c *sharedCluster) listTargets(t *testing.T, chance *rand.Rand) []string {
 	for _, list := range []string{"/vms", "/evacuations", "/migrations", "/requests", "/cooldowns", "/loops"} {
 		out = append(out, list, list+"?limit=200&order=oldest&node="+node, list+"?limit=200&namespace="+namespace)
 	}
-	return append(out, "/nodes", "/nodes?name="+node, "/drains", "/gaps", "/", "/?cluster=shared&span=24h", "/?cluster=other", "/vms/"+vm, "/nodes/"+node, "/nodes/"+node+"?cluster=shared"+span, "/loops/"+loop.ID.String(), "/loops/"+loop.ID.String()+"?cluster=other",
+	return append(out, "/nodes", "/nodes?name="+node, "/drains", "/gaps", "/", "/?cluster=shared&span=24h", "/?cluster=other", "/vms/"+vm, "/nodes/"+node, "/nodes/"+node+"?cluster=shared"+span, "/nodes/"+node+"?cluster=shared&drain=preview", "/loops/"+loop.ID.String(), "/loops/"+loop.ID.String()+"?cluster=other",
 		"/whatif", "/whatif?policy=try-once&policy=keep-mark&other=node-limit%3D1&sweep=give-up-after%3D1..3", `/api/v1/whatif {"policies": ["try-once", "keep-mark", "node-limit=1", "base=1h"]}`,
 		`/api/v1/whatif {"namespace": "`+namespace+`", "node": "`+node+`"}`, `/api/v1/whatif {"cluster": "other"}`, "/facts?vm="+vm+span, "/facts?node="+node+span, "/search?q=vm-1", "/search?q="+name, "/search?q=kubevirt-evac", "/search?q="+url.QueryEscape(vm), "/search?q="+node, "/nowhere")
 }
