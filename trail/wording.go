@@ -112,6 +112,7 @@ func nonEmpty(text []string) []string {
 	return out
 }
 
+// FormatCount writes a number with its noun, whose plural ends in s.
 func FormatCount(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -234,8 +234,9 @@ func writeWhatIfCSV(out io.Writer, a *whatif.Answer) error {
 func writeWhatIf(out io.Writer, a *whatif.Answer) error {
 	var b strings.Builder
 	t := a.Recorded
-	fmt.Fprintf(&b, "Recorded of %s from %s to %s: %d evictions of the descheduler, %d evacuations, %d migrations (%d failed, %d moves), %d loops.\n",
-		a.Cluster, a.Since.UTC().Format("2006-01-02 15:04:05"), a.Until.UTC().Format("2006-01-02 15:04:05"), t.Evictions, t.Evacuations, t.Migrations, t.Failed, t.Moves, t.Loops)
+	fmt.Fprintf(&b, "Recorded of %s from %s to %s: %s of the descheduler, %s, %s (%d failed, %s), %s.\n",
+		a.Cluster, a.Since.UTC().Format("2006-01-02 15:04:05"), a.Until.UTC().Format("2006-01-02 15:04:05"), trail.FormatCount(t.Evictions, "eviction"),
+		trail.FormatCount(t.Evacuations, "evacuation"), trail.FormatCount(t.Migrations, "migration"), t.Failed, trail.FormatCount(t.Moves, "move"), trail.FormatCount(t.Loops, "loop"))
 	fmt.Fprintf(&b, "%s\n\n", a.RulesText())
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	var head []string

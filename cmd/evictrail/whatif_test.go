@@ -347,7 +347,7 @@ func TestWhatIfInEveryForm(t *testing.T) {
 	code, out, stderr := runCommand(t, "whatif", "--database-url", url, "--policy", "node-limit=1", "--try-once")
 	require.Equal(t, exitFound, code, stderr)
 	for _, want := range []string{
-		"Recorded of b-dual-retry-loop-v1.8 from 2026-11-14", "8 evictions of the descheduler, 8 evacuations, 13 migrations (5 failed, 8 moves), 1 loops.",
+		"Recorded of b-dual-retry-loop-v1.8 from 2026-11-14", "8 evictions of the descheduler, 8 evacuations, 13 migrations (5 failed, 8 moves), 1 loop.",
 		"The descheduler had no cooldown, 2 at a time from a node, 5 at a time in total.", "POLICY", "node-limit=1 ", "try-once ",
 		"KubeVirt would have given up moving demo/vm-d away from worker-1", "Loops avoided: 1 dual retry loop.", "migrations, 4 of which failed", "node-limit=1 saves up to 8 of 13 migrations", "maxNoOfPodsToEvictPerNode: 1",
 		"What the history does not show:",

@@ -56,13 +56,11 @@ func stopServer() {
 			return true
 		})
 	}
-	if server.admin != nil {
+	switch {
+	case server.embedded != nil:
+		_ = stopEmbedded()
+	case server.admin != nil:
 		server.admin.Close()
-	}
-	if server.embedded != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		_ = server.embedded.Stop(ctx)
 	}
 	if server.dir != "" {
 		_ = os.RemoveAll(server.dir)
@@ -81,7 +79,7 @@ func New(tb testing.TB) *store.Store {
 }
 
 // NewURL returns the URL of a fresh database with the current schema.
-func NewURL(tb testing.TB) string { tb.Helper(); return createDatabase(tb, "TEMPLATE "+templateName()) }
+func NewURL(tb testing.TB) string { tb.Helper(); return createDatabase(tb, ofTemplate(tb)) }
 
 // EmptyURL returns the URL of a fresh database without any schema.
 func EmptyURL(tb testing.TB) string { tb.Helper(); return createDatabase(tb, "") }
@@ -100,7 +98,7 @@ func (f *filled) fillOnce(tb testing.TB, fill func(url string)) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.name == "" {
-		name := createKept(tb, "TEMPLATE "+templateName())
+		name := createKept(tb, ofTemplate(tb))
 		fill(withDatabase(server.url, name))
 		f.name = name
 	}
@@ -125,10 +123,7 @@ func dropDatabase(tb testing.TB, name string) {
 // createKept makes a database and returns its name.
 func createKept(tb testing.TB, options string) string {
 	tb.Helper()
-	server.once.Do(func() { server.err = startServer(context.WithoutCancel(tb.Context())) })
-	if server.err != nil {
-		tb.Fatalf("start Postgres for tests: %v", server.err)
-	}
+	ensureServer(tb)
 	name := fmt.Sprintf("evictrail_test_%d_%d", os.Getpid(), server.count.Add(1))
 	if server.embedded != nil && options != "" {
 		options += " STRATEGY FILE_COPY" // without fsync it takes half the time of copying through the log
@@ -139,20 +134,45 @@ func createKept(tb testing.TB, options string) string {
 	return name
 }
 
-func templateName() string { return fmt.Sprintf("evictrail_template_%d", os.Getpid()) }
+// ensureServer has the shared server run.
+func ensureServer(tb testing.TB) {
+	tb.Helper()
+	server.once.Do(func() { server.err = startServer(context.WithoutCancel(tb.Context())) })
+	if server.err != nil {
+		tb.Fatalf("start Postgres for tests: %v", server.err)
+	}
+}
 
-// startServer finds or starts a server and makes the template that New copies.
-func startServer(ctx context.Context) error {
+// ofTemplate is the option of a database that is a copy of the template.
+func ofTemplate(tb testing.TB) string {
+	tb.Helper()
+	ensureServer(tb)
+	return "TEMPLATE " + templateName()
+}
+
+// templateName names the database with the current schema that others are copies of. A server that was there before may be
+// that of several packages.
+func templateName() string {
+	if server.embedded != nil {
+		return "evictrail_template"
+	}
+	return fmt.Sprintf("evictrail_template_%d", os.Getpid())
+}
+
+// startServer finds or starts a server, on which the template is then.
+func startServer(ctx context.Context) (err error) {
 	server.url = os.Getenv("EVICTRAIL_TEST_DATABASE_URL")
 	if server.url == "" {
-		if err := startEmbedded(ctx); err != nil {
-			return err
-		}
+		return startPrepared(ctx)
 	}
-	var err error
 	if server.admin, err = pgxpool.New(ctx, server.url); err != nil {
 		return err
 	}
+	return makeTemplate(ctx)
+}
+
+// makeTemplate makes the template that New copies.
+func makeTemplate(ctx context.Context) error {
 	if err := execSQL(ctx, "CREATE DATABASE "+templateName()); err != nil {
 		return err
 	}
@@ -165,22 +185,23 @@ func startServer(ctx context.Context) error {
 	return err
 }
 
-func startEmbedded(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "evictrail-test-")
+func startEmbedded(ctx context.Context) (err error) {
+	server.embedded, err = embedded.Start(ctx, embedded.Options{
+		Dir: server.dir, Settings: map[string]string{"fsync": "off", "full_page_writes": "off", "max_connections": "100"},
+	})
 	if err != nil {
 		return err
 	}
-	server.dir = dir
-	if err := os.Chmod(dir, 0o755); err != nil { // as root the server runs as another user
-		return err
-	}
-	server.embedded, err = embedded.Start(ctx, embedded.Options{
-		Dir: dir, Settings: map[string]string{"fsync": "off", "full_page_writes": "off", "max_connections": "100"},
-	})
-	if err == nil {
-		server.url = server.embedded.URL("postgres")
-	}
+	server.url = server.embedded.URL("postgres")
+	server.admin, err = pgxpool.New(ctx, server.url)
 	return err
+}
+
+func stopEmbedded() error {
+	server.admin.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return server.embedded.Stop(ctx)
 }
 
 func execSQL(ctx context.Context, sql string) error {
