@@ -96,6 +96,10 @@ func drainForecastSchema() schema {
 		{"left", band("Until the last VM that moves has left.")},
 		{"parallel_per_node", newCountSchema("How many migrations may leave one node at once.")},
 		{"parallel_per_cluster", newCountSchema("How many may be under way in the cluster.")},
+		{"raised", withDescription(newObjectSchema([]string{"parallel_per_node", "left"}, fields{
+			{"parallel_per_node", newCountSchema("How many migrations may leave one node at once.")},
+			{"left", band("Until the last VM that moves has left.")},
+		}), "How long it takes with twice the limit of a node, if migrations side by side do not slow each other down. Missing where that is not much sooner.")},
 		{"others", newCountSchema("Migrations of other nodes that are under way.")},
 		{"succeeded", newCountSchema("Successful migrations that the estimate rests on.")},
 		{"failed", newCountSchema("Failed ones that it rests on.")},

@@ -53,12 +53,23 @@ type Drain struct {
 	Band          Band      `json:"left,omitzero"`           // from At until the last guest that moves has left; zero where it cannot be estimated
 	PerNode       int       `json:"parallel_per_node"`
 	PerCluster    int       `json:"parallel_per_cluster"`
-	Others        int       `json:"others"`    // migrations of other nodes that are under way
-	Succeeded     int       `json:"succeeded"` // attempts in the history that the estimate rests on
+	Raised        *Raised   `json:"raised,omitempty"` // what a higher limit would do; nil where it would not be much sooner
+	Others        int       `json:"others"`           // migrations of other nodes that are under way
+	Succeeded     int       `json:"succeeded"`        // attempts in the history that the estimate rests on
 	Failed        int       `json:"failed"`
 	NeverMoved    int       `json:"never_moved"` // guests that move, of which no move is known: they are taken to be like others
 	Guests        []Leaving `json:"guests"`      // those that stay first, then in the order in which they are expected to leave, the last first
 }
+
+// Raised says how long a drain takes with another limit, as long as migrations that run side by side do not slow each other
+// down.
+type Raised struct {
+	PerNode int  `json:"parallel_per_node"`
+	Band    Band `json:"left"`
+}
+
+// worthRaising is which share of the time a higher limit must save to be named.
+const worthRaising = 0.2
 
 // Leaving says how one guest leaves the node.
 type Leaving struct {
@@ -96,6 +107,7 @@ func (n Node) Forecast() Drain {
 	}
 	if m.known() && len(moving) > 0 {
 		d.Band = n.estimate(m, moving, leaving)
+		d.Raised = n.raiseLimit(m, moving, d.Band)
 	}
 	for _, of := range all {
 		d.addGuest(of)
@@ -132,7 +144,20 @@ func (d *Drain) addGuest(g Leaving) {
 	}
 }
 
-// estimate plays the drain, fills in how each guest leaves, and returns how long all take.
+// raiseLimit returns how long the drain takes with twice the limit of a node; nil where that is not much sooner.
+func (n Node) raiseLimit(m *model, moving []*Guest, band Band) *Raised {
+	if len(moving) <= n.PerNode {
+		return nil
+	}
+	n.PerNode *= 2
+	raised := &Raised{n.PerNode, n.estimate(m, moving, make([]*Leaving, len(moving)))}
+	if float64(raised.Band.Mid) > (1-worthRaising)*float64(band.Mid) {
+		return nil
+	}
+	return raised
+}
+
+// estimate plays the drain, fills in how each guest leaves that is not nil, and returns how long all take.
 func (n *Node) estimate(m *model, moving []*Guest, leaving []*Leaving) Band {
 	dice := rand.New(rand.NewPCG(n.seed(), 1)) //nolint:gosec // the same question has the same answer
 	took, each := make([]time.Duration, runs), make([][]time.Duration, len(moving))
@@ -149,10 +174,14 @@ func (n *Node) estimate(m *model, moving []*Guest, leaving []*Leaving) Band {
 			}
 		}
 		took[i] = last
-		leaving[who].Decides += 1.0 / runs
+		if leaving[who] != nil {
+			leaving[who].Decides += 1.0 / runs
+		}
 	}
-	for k := range leaving {
-		leaving[k].Band = newBand(each[k])
+	for k, of := range leaving {
+		if of != nil {
+			of.Band = newBand(each[k])
+		}
 	}
 	return newBand(took)
 }

@@ -25,9 +25,13 @@ var (
 // another.
 func TestForecastsOfDrains(t *testing.T) {
 	t.Parallel()
+	count, slack := *drains, 0.05
+	if testing.Short() {
+		count, slack = min(count, 40), 0.15
+	}
 	var within, below, above int
 	var errors []float64
-	for seed := range uint64(*drains) {
+	for seed := range uint64(count) {
 		run := sim.NewDrained(seed, *failing)
 		d := newNode(t, run).Forecast()
 		last := time.Duration(0)
@@ -58,8 +62,8 @@ func TestForecastsOfDrains(t *testing.T) {
 	median, all := errors[len(errors)/2], len(errors)
 	t.Logf("%d drains: %d within the band, %d below, %d above; error of the middle: median %.0f %%, nine of ten below %.0f %%",
 		all, within, below, above, 100*median, 100*errors[9*all/10])
-	require.InDelta(t, 0.8, float64(within)/float64(all), 0.05)
-	require.Less(t, median, 0.25)
+	require.InDelta(t, 0.8, float64(within)/float64(all), slack)
+	require.Less(t, median, 0.2+slack)
 }
 
 // newNode returns a node as it was known when its drain began, from all that was seen by then.

@@ -60,7 +60,12 @@ func (d Drain) describeBand() string {
 		which = "All have"
 	}
 	text := fmt.Sprintf("%s left after about %s; in four of five cases between %s and %s.", which, age(d.Band.Mid), age(d.Band.Low), age(d.Band.High))
-	return text + fmt.Sprintf(" At most %d at a time leave one node, and %d move in the cluster.", d.PerNode, d.PerCluster)
+	text += fmt.Sprintf(" At most %d at a time leave one node, and %d move in the cluster.", d.PerNode, d.PerCluster)
+	if d.Raised != nil {
+		text += fmt.Sprintf(" With parallelOutboundMigrationsPerNode at %d it would be about %s, if migrations side by side do not slow each other down.",
+			d.Raised.PerNode, age(d.Raised.Band.Mid))
+	}
+	return text
 }
 
 // describeDeciding names the one or two guests that decide how long it takes.
