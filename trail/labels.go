@@ -533,7 +533,7 @@ func LabelSets() []LabelSet {
 		benefitLabels.newSet("benefit of a move", "migrations.benefit"),
 		likelihoodLabels.newSet("likelihood of a consequence", "consequences.likelihood", "consequences.needless_likelihood"),
 		arrivalLabels.newSet("arrival and departure of a guest", "placements.arrived_by", "placements.left_by"),
-		endingLabels.newSet("end of a guest", "placements.ended_by"),
+		endingLabels.newSet("end of a guest", "placements.ended_by", "downtimes.cause", "weekly_downtimes.cause"),
 		layerLabels.newSet("layer that holds a VM back", "cooldown_decisions.layer", "cooldowns_now.layer"),
 		verdictLabels.newSet("verdict of a decision", "cooldown_decisions.verdict"),
 		decisionLabels.newSet("reason of a decision", "cooldown_decisions.reason"),

@@ -8,6 +8,7 @@ SELECT create_distributed_table('evictrail.consequences', 'cluster', colocate_wi
 SELECT create_distributed_table('evictrail.cooldown_decisions', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.derive_failures', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.drain_blockers', 'cluster', colocate_with => 'evictrail.subjects');
+SELECT create_distributed_table('evictrail.drain_forecasts', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.drains', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.evacuations', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.events', 'cluster', colocate_with => 'evictrail.subjects');
