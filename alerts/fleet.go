@@ -27,8 +27,8 @@ type measure struct {
 // Label returns the value of labelMeasure, with what it means in words.
 func (m measure) Label() trail.Label { return m.label }
 
-// measures are what clusters are compared by, each over a day.
-func measures() []measure {
+// listMeasures returns what clusters are compared by, each over a day.
+func listMeasures() []measure {
 	return []measure{
 		{RecordMigrationsFailed1d, "0.05", trail.Label{Value: "migrations_failed", Text: "This is the share of its migrations that failed."}},
 		{RecordMovesUseless1d, "0.2", trail.Label{
@@ -64,7 +64,7 @@ func newFleetAlerts() []alert { return []alert{newClusterStandsOutAlert(), newLo
 func newClusterStandsOutAlert() alert {
 	of := []string{labelMeasure}
 	var worse []string
-	for _, m := range measures() {
+	for _, m := range listMeasures() {
 		worse = append(worse, addLabel(labelMeasure, m.label.Value, wrapInParens(
 			m.record+" > "+m.least,
 			"and "+m.record+" > on () group_left () (3 * quantile(0.5, "+m.record+"))")))
@@ -74,7 +74,7 @@ func newClusterStandsOutAlert() alert {
 		expr:    anyOf(worse...),
 		summary: "Cluster " + insertLabel(labelCluster) + " is three times worse than the fleet (" + insertLabel(labelMeasure) + ")",
 		description: insertLabel(labelCluster) + " has " + theShare + " in the last day, more than three times the median of all clusters." +
-			explainLabel(labelMeasure, measures()...) + " Look for what differs there: versions, settings, the migration network, one node.",
+			explainLabel(labelMeasure, listMeasures()...) + " Look for what differs there: versions, settings, the migration network, one node.",
 	}
 }
 

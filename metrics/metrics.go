@@ -210,6 +210,9 @@ func (m *Metrics) startAtZero() {
 			m.objectives.WithLabelValues(string(requester), result)
 		}
 	}
+	for _, result := range forecastResults {
+		m.DrainForecasts.WithLabelValues(result)
+	}
 	for _, origin := range []string{trail.OriginDerived, trail.OriginObserved} {
 		m.decisions.WithLabelValues(trail.DecidedCooldown, origin)
 		m.decisions.WithLabelValues(trail.DecidedInProgress, origin)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -51,7 +52,7 @@ func TestTrafficOfOnePhase(t *testing.T) {
 	t.Cleanup(s.Close)
 	leader := s.For("c1", "r1")
 	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
-	facts := storetest.Incident("c1", 1)
+	facts := storetest.IncidentAt(time.Now().UTC().Add(-time.Hour).Truncate(time.Second), "c1", 1) // of a week ago more is asked
 	step := func(some []trail.Fact) {
 		_, err := leader.Append(t.Context(), some)
 		require.NoError(t, err)

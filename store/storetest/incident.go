@@ -14,14 +14,17 @@ import (
 var Start = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
 // Incident returns the facts of VMs that are marked, fail once and then move, one after the other.
-func Incident(cluster string, vms int) []trail.Fact {
+func Incident(cluster string, vms int) []trail.Fact { return IncidentAt(Start, cluster, vms) }
+
+// IncidentAt is Incident with another beginning.
+func IncidentAt(begin time.Time, cluster string, vms int) []trail.Fact {
 	tr := tracker.New(cluster)
 	var facts []trail.Fact
-	rv, at := 100, Start
+	rv, at := 100, begin
 	meta := func(uid, name string) tracker.Meta {
 		rv++
 		at = at.Add(time.Second)
-		return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: Start}
+		return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: begin}
 	}
 	see := func(o tracker.Observation) { facts = append(facts, tr.Observe(o)...) }
 	see(tracker.NodeObservation{Meta: meta("node-1", "n1"), Seen: tracker.Seen{At: at, Listed: true}})

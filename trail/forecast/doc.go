@@ -8,7 +8,7 @@
 // (history.go), KubeVirt's limits let so many run at once, and after a failure KubeVirt waits. What is left open after all
 // runs is the band: one in ten ended before Low, one in ten after High.
 //
-//	attempts  --fit-->  model  --+
+//	attempts  --fitModel-->  model  --+
 //	guests  ----------------------+--play, many times-->  Low, Mid, High, who is last
 //	limits  ----------------------+
 //

@@ -90,7 +90,7 @@ func (n Node) Forecast() Drain {
 		Node: n.Name, At: n.At, DrainingSince: n.DrainingSince, PerNode: n.PerNode, PerCluster: n.PerCluster, Others: len(n.Others),
 		Guests: []Leaving{},
 	}
-	m := fit(n.History)
+	m := fitModel(n.History)
 	d.Succeeded, d.Failed = m.succeeded, m.failed
 	var moving []*Guest
 	var leaving []*Leaving

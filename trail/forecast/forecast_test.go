@@ -30,8 +30,8 @@ func newGuest(vm string) forecast.Guest {
 	return forecast.Guest{Namespace: "shop", VMI: vm, VMIUID: vm + "-1", Strategy: "LiveMigrate"}
 }
 
-// minutes returns the middle of a band.
-func minutes(b forecast.Band) float64 { return time.Duration(b.Mid).Minutes() }
+// inMinutes returns the middle of a band.
+func inMinutes(b forecast.Band) float64 { return time.Duration(b.Mid).Minutes() }
 
 // TestWhatADrainDoesToAGuest goes through what keeps a guest from moving.
 func TestWhatADrainDoesToAGuest(t *testing.T) {
@@ -76,27 +76,27 @@ func TestLimitsAndWaitsAreKept(t *testing.T) {
 		return n.Forecast()
 	}
 	two := node(func(*forecast.Node) {})
-	require.InDelta(t, 2.2, minutes(two.Band), 0.4, "two at a time")
+	require.InDelta(t, 2.2, inMinutes(two.Band), 0.4, "two at a time")
 	require.Equal(t, 4, two.Raised.PerNode)
-	require.InDelta(t, 1.2, minutes(two.Raised.Band), 0.3)
+	require.InDelta(t, 1.2, inMinutes(two.Raised.Band), 0.3)
 	require.Contains(t, two.Text(), "With parallelOutboundMigrationsPerNode at 4 it would be about 1 min")
 	four := node(func(n *forecast.Node) { n.PerNode = 4 })
-	require.InDelta(t, 1.2, minutes(four.Band), 0.3, "all at once")
+	require.InDelta(t, 1.2, inMinutes(four.Band), 0.3, "all at once")
 	require.Nil(t, four.Raised)
 	one := node(func(n *forecast.Node) { n.PerCluster = 1 })
-	require.InDelta(t, 4.4, minutes(one.Band), 0.6, "one at a time in the cluster")
+	require.InDelta(t, 4.4, inMinutes(one.Band), 0.6, "one at a time in the cluster")
 	require.Nil(t, one.Raised, "the limit of the cluster holds")
 	busy := node(func(n *forecast.Node) { n.PerCluster, n.Others = 1, []time.Time{noon} })
-	require.InDelta(t, minutes(one.Band)+1, minutes(busy.Band), 0.6, "after the one of another node")
+	require.InDelta(t, inMinutes(one.Band)+1, inMinutes(busy.Band), 0.6, "after the one of another node")
 	under := node(func(n *forecast.Node) {
 		n.PerNode = 4
 		for i := range n.Guests {
 			n.Guests[i].MovingSince = noon.Add(-50 * time.Second)
 		}
 	})
-	require.Less(t, minutes(under.Band), minutes(four.Band)/1.5, "they are under way for most of a minute")
+	require.Less(t, inMinutes(under.Band), inMinutes(four.Band)/1.5, "they are under way for most of a minute")
 	waits := node(func(n *forecast.Node) { n.Guests[0].Marked, n.Guests[0].RetryAt = true, noon.Add(5*time.Minute) })
-	require.InDelta(t, 6, minutes(waits.Band), 0.4)
+	require.InDelta(t, 6, inMinutes(waits.Band), 0.4)
 	require.Equal(t, "a", waits.Guests[0].VMI, "which decides")
 	require.Greater(t, waits.Guests[0].Decides, 0.99)
 	require.Contains(t, waits.Text(), "The last to leave is most likely shop/a (100 %).")

@@ -52,8 +52,8 @@ type past struct {
 	failed, succeeded int
 }
 
-// fit returns what a history says.
-func fit(history []Attempt) *model {
+// fitModel returns what a history says.
+func fitModel(history []Attempt) *model {
 	m := &model{vms: map[name]*past{}}
 	for _, a := range history {
 		n := name{a.Namespace, a.VMI}
@@ -159,7 +159,7 @@ func (x *expectation) drawAttempt(g guestExpectation) (took time.Duration, faile
 
 // drawMove draws how long an attempt takes that succeeds.
 func (x *expectation) drawMove(g guestExpectation) time.Duration {
-	return seconds(math.Exp(g.mean + x.dice.NormFloat64()*x.scatter))
+	return toDuration(math.Exp(g.mean + x.dice.NormFloat64()*x.scatter))
 }
 
 // drawPause draws how long it takes from the failure of an attempt until the next may begin: KubeVirt makes it when something
@@ -210,4 +210,4 @@ func drawGamma(dice *rand.Rand, shape float64) float64 {
 	}
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+func toDuration(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -59,11 +59,11 @@ func (d Drain) describeBand() string {
 	case d.Staying+d.ShuttingDown == 0:
 		which = "All have"
 	}
-	text := fmt.Sprintf("%s left after about %s; in four of five cases between %s and %s.", which, age(d.Band.Mid), age(d.Band.Low), age(d.Band.High))
+	text := fmt.Sprintf("%s left after about %s; in four of five cases between %s and %s.", which, formatAge(d.Band.Mid), formatAge(d.Band.Low), formatAge(d.Band.High))
 	text += fmt.Sprintf(" At most %d at a time leave one node, and %d move in the cluster.", d.PerNode, d.PerCluster)
 	if d.Raised != nil {
 		text += fmt.Sprintf(" With parallelOutboundMigrationsPerNode at %d it would be about %s, if migrations side by side do not slow each other down.",
-			d.Raised.PerNode, age(d.Raised.Band.Mid))
+			d.Raised.PerNode, formatAge(d.Raised.Band.Mid))
 	}
 	return text
 }
@@ -104,7 +104,7 @@ func (g Leaving) Cells() []string {
 	if g.Band.IsZero() {
 		return nil
 	}
-	return []string{age(g.Band.Mid), age(g.Band.Low) + " to " + age(g.Band.High), fmt.Sprintf("%.0f %%", 100*g.Decides)}
+	return []string{formatAge(g.Band.Mid), formatAge(g.Band.Low) + " to " + formatAge(g.Band.High), fmt.Sprintf("%.0f %%", 100*g.Decides)}
 }
 
-func age(s trail.Span) string { return trail.Age(time.Duration(s)) }
+func formatAge(s trail.Span) string { return trail.Age(time.Duration(s)) }
