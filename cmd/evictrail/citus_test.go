@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/dashboards/dashboardstest"
+	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/citus/citustest"
 	"github.com/evictrail/evictrail/store/citus/lint"
@@ -87,13 +89,14 @@ func useEverything(t *testing.T, database string) {
 		require.Contains(t, []int{exitFound, exitNotFound}, code, "%v: %s", args, stderr)
 	}
 	for _, view := range []string{
-		"requests", "evacuations", "migrations", "cooldowns", "loops", "drains", "gaps", "loads", "consequences", "outages", "timeline",
+		"requests", "evacuations", "migrations", "cooldowns", "loops", "drains", "downtimes", "gaps", "loads", "consequences", "outages", "timeline",
 	} {
 		run(view, "--limit", "0")
 		run(view, "--limit", "0", "-o", "json")
 		run(view, "--limit", "3", "--since", "2026-11-21T00:00:00Z", "--until", "2026-11-21T02:00:00Z", "--cluster", names[0])
 	}
 	for _, cluster := range names {
+		run("drain-preview", "worker-1", "--cluster", cluster)
 		run("why", "demo/vm-d", "--cluster", cluster)
 		run("why-not", "demo/vm-d", "--cluster", cluster, "--at", "2026-11-21T00:40:00Z")
 		run("why", "node", "worker-1", "--cluster", cluster)
@@ -115,6 +118,10 @@ func useEverything(t *testing.T, database string) {
 	crawlPages(t, s)
 	oldFacts(t, s, 6)
 	leadCluster(t, s)
+	drains := &drainForecaster{db: s.DB, cluster: "c-node-drain", trouble: trouble{metrics: metrics.New(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler)}}
+	execSQL(t, database, "UPDATE evictrail.drains SET ended_at = NULL, outcome = NULL") // so that one goes on
+	drains.forecastDrains(t.Context(), nowUTC())
+	require.Empty(t, drains.said)
 	run("verify")
 	policy := retention.Policy{Facts: 90 * 24 * time.Hour, Rows: 90 * 24 * time.Hour, Requesters: 24 * time.Hour}
 	_, err = retention.Retain(t.Context(), s.DB, policy, nowUTC())
