@@ -78,10 +78,13 @@ func newClusterStandsOutAlert() alert {
 	}
 }
 
+// LoopsInClusters is the alert that names no cluster.
+const LoopsInClusters = "EvictrailLoopsInClusters"
+
 // newLoopsInClustersAlert names no cluster: what makes the same loop in several of them is what they share.
 func newLoopsInClustersAlert() alert {
 	return alert{
-		name: "EvictrailLoopsInClusters", severity: Warning, of: nil, wait: "15m", keep: "15m", board: boardFleet,
+		name: LoopsInClusters, severity: Warning, wait: "15m", keep: "15m", board: boardFleet,
 		expr:    "count(" + countBy(perCluster, loopOpen()) + ") >= " + strconv.Itoa(sharedBy),
 		summary: "Dual retry loops are active in " + theValue + " clusters at once",
 		description: "In " + theValue + " clusters evacuations fail again and again while the descheduler evicts more. So many clusters at once have one cause: " +

@@ -99,7 +99,7 @@ func (s service) checkRefusals(t *testing.T, target string, base url.Values, ite
 		return
 	}
 	fixed := cloneValues(base)
-	if o.Tags[0] == "answers" {
+	if slices.ContainsFunc(o.Parameters, func(p *v3.Parameter) bool { return p.Name == "at" }) {
 		fixed.Set("at", "2026-11-21T01:10:00Z")
 	}
 	first := s.getValidated(t, addQuery(target, fixed))
