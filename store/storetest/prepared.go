@@ -65,7 +65,7 @@ func preparedDir() string {
 // some time. Where it cannot, the next package prepares its own.
 func keepPrepared(ctx context.Context, prepared string) {
 	parent := filepath.Dir(prepared)
-	if os.MkdirAll(parent, 0o755) != nil {
+	if os.MkdirAll(parent, 0o750) != nil {
 		return
 	}
 	made, err := os.MkdirTemp(parent, ".making-")

@@ -159,7 +159,7 @@ func (n Node) raiseLimit(m *model, moving []*Guest, band Band) *Raised {
 
 // estimate plays the drain, fills in how each guest leaves that is not nil, and returns how long all take.
 func (n *Node) estimate(m *model, moving []*Guest, leaving []*Leaving) Band {
-	dice := rand.New(rand.NewPCG(n.seed(), 1)) //nolint:gosec // the same question has the same answer
+	dice := rand.New(rand.NewPCG(n.seed(), 1)) // the same question has the same answer
 	took, each := make([]time.Duration, runs), make([][]time.Duration, len(moving))
 	for i := range runs {
 		left := n.play(m.expect(dice), moving)
