@@ -58,13 +58,16 @@ postgres: ## Make sure that a PostgreSQL server, 15 or newer, is installed; the 
 # Tests wait for processes and timeouts more than they compute: more of them run at once than there are processors.
 TEST_PARALLEL := -parallel 6
 
+# What make test leaves to make check.
+SHORT ?= -short
+
 .PHONY: test
 test: postgres ## Run the tests of the product in some minutes, properties on some histories (RACE=1: with the race detector, which needs a C compiler; PKG=./store: one package, all of it)
-	$(GO) test $(if $(filter ./...,$(PKG)),-short) $(TEST_PARALLEL) $(if $(RACE),-race) -timeout $(TEST_TIMEOUT) $(PKG)
+	$(GO) test $(if $(filter ./...,$(PKG)),$(SHORT)) $(TEST_PARALLEL) $(if $(RACE),-race) -timeout $(TEST_TIMEOUT) $(PKG)
 
 .PHONY: check
 check: postgres ## Run all that CI runs: every test, also with a browser, Prometheus and a Kubernetes API server, lint and verify (half an hour; it installs what is missing)
-	$(GO) test $(TEST_PARALLEL) -timeout $(TEST_TIMEOUT) ./...
+	$(MAKE) test SHORT=
 	hack/ensure-promtool.sh
 	hack/ensure-alertmanager.sh
 	hack/ensure-pgbouncer.sh
