@@ -1,7 +1,7 @@
 // Package forecast estimates how a drain of a node goes on, from how migrations of the same cluster went.
 //
 //	d := forecast.Node{Name: "worker-1", At: now, Guests: guests, History: attempts, PerNode: 2, PerCluster: 5}.Forecast()
-//	fmt.Println(d.Mid, d.Low, d.High) // until the last guest that moves has left
+//	fmt.Println(d.Band.Mid, d.Band.Low, d.Band.High) // until the last guest that moves has left
 //
 // It first says what an eviction does to each guest (guest.go): it moves, it is shut down, or it stays. Then it plays the
 // drain of those that move many times (play.go): each attempt takes as long, and fails as often, as attempts of that VM did

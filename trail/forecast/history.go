@@ -75,12 +75,17 @@ func fitModel(history []Attempt) *model {
 		m.succeeded++
 		p.times = append(p.times, math.Log(max(a.Took.Seconds(), 0.5)))
 	}
-	squares, freedom := 0.0, 0
 	for _, p := range m.vms {
-		if len(p.times) == 0 {
-			continue
+		if len(p.times) > 0 {
+			m.moved = append(m.moved, p)
 		}
-		slices.Sort(p.times) // the sums are those of one order
+	}
+	slices.SortFunc(m.moved, func(a, b *past) int {
+		return cmp.Or(cmp.Compare(a.name.namespace, b.name.namespace), cmp.Compare(a.name.vmi, b.name.vmi))
+	})
+	squares, freedom := 0.0, 0
+	for _, p := range m.moved { // the sums are those of one order
+		slices.Sort(p.times)
 		for _, t := range p.times {
 			p.mean += t / float64(len(p.times))
 		}
@@ -88,13 +93,9 @@ func fitModel(history []Attempt) *model {
 			squares += (t - p.mean) * (t - p.mean)
 		}
 		freedom += len(p.times) - 1
-		m.moved = append(m.moved, p)
 	}
 	// What is usual counts as ten attempts: a few that took the same time by chance do not make the band narrow.
 	m.scatter = math.Sqrt((squares + 10*usualScatter*usualScatter) / float64(freedom+10))
-	slices.SortFunc(m.moved, func(a, b *past) int {
-		return cmp.Or(cmp.Compare(a.name.namespace, b.name.namespace), cmp.Compare(a.name.vmi, b.name.vmi))
-	})
 	slices.Sort(m.failures)
 	slices.Sort(m.retries)
 	return m

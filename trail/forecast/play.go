@@ -19,19 +19,18 @@ const (
 
 // run is one play of a drain.
 type run struct {
+	node    *Node
 	x       *expectation
 	guests  []*mover
 	running int // from the node
 	others  int // from other nodes
 	waiting []*mover
 	events  events
-	free    func() bool
 	left    int
 }
 
 // mover is a guest in a run.
 type mover struct {
-	is     *Guest
 	expect guestExpectation
 	failed int
 	asked  time.Duration // since when it waits for a slot
@@ -41,15 +40,14 @@ type mover struct {
 // play plays the drain once, from a moment on, and returns when each guest left, counted from then; zero where it had not
 // when the run was given up.
 func (n *Node) play(x *expectation, guests []*Guest) []time.Duration {
-	r := &run{x: x, left: len(guests)}
-	r.free = func() bool { return r.running < n.PerNode && r.running+r.others < n.PerCluster }
+	r := &run{node: n, x: x, left: len(guests)}
 	for _, since := range n.Others {
 		r.others++
 		rest, _ := x.drawRest(x.expectGuest(name{}), n.At.Sub(since))
 		r.after(0, rest, func(time.Duration) { r.others-- })
 	}
 	for _, g := range guests {
-		m := &mover{is: g, expect: x.expectGuest(name{g.Namespace, g.VMI}), failed: g.Failed}
+		m := &mover{expect: x.expectGuest(name{g.Namespace, g.VMI}), failed: g.Failed}
 		r.guests = append(r.guests, m)
 		switch {
 		case !g.MovingSince.IsZero():
@@ -91,7 +89,7 @@ func (r *run) queue(m *mover) func(time.Duration) {
 // start lets those that wait have the slots that are free, in their order. One that had to wait asks again after some
 // seconds; where several wait, the first of them to ask again has the slot.
 func (r *run) start(at time.Duration) {
-	for len(r.waiting) > 0 && r.free() {
+	for len(r.waiting) > 0 && r.hasSlot() {
 		m := r.waiting[0]
 		r.waiting = r.waiting[1:]
 		took, failed := r.x.drawAttempt(m.expect)
@@ -101,6 +99,11 @@ func (r *run) start(at time.Duration) {
 		}
 		r.hold(m, at, lag+took, failed)
 	}
+}
+
+// hasSlot reports whether KubeVirt's limits let another migration leave the node.
+func (r *run) hasSlot() bool {
+	return r.running < r.node.PerNode && r.running+r.others < r.node.PerCluster
 }
 
 // hold has an attempt under way until it ends.
