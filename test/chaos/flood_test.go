@@ -28,7 +28,8 @@ func TestT10AuditFlood(t *testing.T) { //nolint:paralleltest // timed decides
 		full     = 10 << 20
 		small    = 10 << 10
 		between  = 50 * time.Millisecond // two transitions
-		burst    = 112                   // small bodies at once: more than are let in, and with the senders fewer than the connections of one host
+		burst    = 112                   // small bodies at once at the beginning: more than are let in, and fewer than the connections of one host
+		often    = 5                     // times that they are sent: a slow machine sends the first of them while the limit fills again
 		unharmed = 30 * time.Second      // longest time from a transition to its row
 	)
 	r := newSeededRand(t)
@@ -46,7 +47,6 @@ func TestT10AuditFlood(t *testing.T) { //nolint:paralleltest // timed decides
 	answers, stored, events := map[int]int{}, map[string]bool{}, 0
 	var mu sync.Mutex
 	var flood sync.WaitGroup
-	end := time.Now().Add(lasts)
 	send := func(r *rand.Rand, size int) {
 		body, ids := auditBody(r, size)
 		code, after, text, err := e.sendAuditBody(t.Context(), body)
@@ -68,8 +68,14 @@ func TestT10AuditFlood(t *testing.T) { //nolint:paralleltest // timed decides
 	}
 	for i := range burst {
 		mine := rand.New(rand.NewPCG(r.Uint64(), uint64(i)))
-		flood.Go(func() { send(mine, small) })
+		flood.Go(func() {
+			for range often {
+				send(mine, small)
+			}
+		})
 	}
+	flood.Wait()
+	end := time.Now().Add(lasts)
 	for i := range 2 * senders {
 		mine := rand.New(rand.NewPCG(r.Uint64(), uint64(i)))
 		flood.Go(func() {

@@ -55,16 +55,25 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Stop asks the program to end, and waits until it has; it is killed after 20 s. The error is how it ended.
+// stopGrace is how long a program has to end: what a pod of ours has (terminationGracePeriodSeconds).
+const stopGrace = 30 * time.Second
+
+// Stop asks the program to end, and waits until it has. Where it takes longer than a pod may it prints its goroutines and is killed. The error is
+// how it ended.
 func (p *Process) Stop() error {
 	_ = p.cmd.Process.Signal(os.Interrupt)
 	select {
 	case <-p.done:
 		return p.err
-	case <-time.After(20 * time.Second):
-		p.Kill()
-		return fmt.Errorf("%s did not end within 20 s of being asked", p.cmd.Path)
+	case <-time.After(stopGrace):
 	}
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+	select {
+	case <-p.done:
+	case <-time.After(5 * time.Second):
+		p.Kill()
+	}
+	return fmt.Errorf("%s did not end within %s of being asked; its goroutines then:\n%s", p.cmd.Path, stopGrace, p.outputTail())
 }
 
 // Pause stops the program without ending it, until Resume.
@@ -99,7 +108,7 @@ func (p *Process) Output() string {
 }
 
 func (p *Process) outputTail() string {
-	const most = 4 << 10
+	const most = 32 << 10
 	text := p.Output()
 	return text[max(0, len(text)-most):]
 }
