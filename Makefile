@@ -133,6 +133,7 @@ fuzz: postgres ## Fuzz every decoder, and the way of any observation into a data
 mutants: postgres ## Break evictrail in each known way and run the test that must notice (MUTANTS='T3-nosync T1-ack': some; docs/chaos.md)
 	@mkdir -p $(BIN)/mutants
 	$(GO) run ./hack/mutants -logs $(BIN)/mutants $(MUTANTS)
+	$(if $(MUTANTS),,cd test && $(GO) test ./prometheus -count=1 -timeout 2h -run '^TestCasesNoticeEveryMutant$$' -v -mutants.all)
 
 .PHONY: race
 race: postgres ## Run the tests of the product with the race detector, which needs a C compiler

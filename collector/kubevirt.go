@@ -22,6 +22,7 @@ type slimKubeVirt struct {
 				ProgressTimeout                   *int64 `json:"progressTimeout"`
 				CompletionTimeoutPerGiB           *int64 `json:"completionTimeoutPerGiB"`
 				AllowPostCopy                     *bool  `json:"allowPostCopy"`
+				Network                           string `json:"network"`
 			} `json:"migrations"`
 		} `json:"configuration"`
 		WorkloadUpdateStrategy struct {
@@ -46,6 +47,7 @@ func (v *slimKubeVirt) decodeObservation(m tracker.Meta) (Observation, error) {
 		AllowPostCopy:           c.Migrations.AllowPostCopy,
 		FeatureGates:            c.DeveloperConfiguration.FeatureGates,
 		DisabledFeatureGates:    c.DeveloperConfiguration.DisabledFeatureGates,
+		MigrationNetwork:        c.Migrations.Network,
 		WorkloadUpdateMethods:   v.Spec.WorkloadUpdateStrategy.WorkloadUpdateMethods,
 	}}
 	return func(s tracker.Seen) tracker.Observation { o.Seen = s; return o }, nil

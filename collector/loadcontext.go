@@ -81,22 +81,25 @@ func (l *LoadContext) Look(ctx context.Context, last bool) error {
 		return err
 	}
 	for _, source := range l.sources {
-		windows := windowsOf(moved, source.Origin(), now, last)
-		if len(windows) > looksAtOnce && !last {
-			windows = windows[:looksAtOnce]
+		if err := l.lookAtNodes(ctx, source, moved, now, last); err != nil {
+			return err
 		}
-		for _, w := range windows {
-			seen, err := l.readWindow(ctx, source, w, now, last)
-			l.logSourceState(source.Origin(), err)
-			if _, err := l.c.submitObservations(ctx, seen); err != nil {
-				return fmt.Errorf("hand over node load: %w", err)
-			}
-			if err != nil && len(seen) == 0 {
-				break // it does not answer: neither would it about the others
+		if transfers, is := source.(TransferSource); is {
+			if err := l.lookAtTransfers(ctx, transfers, moved, now, last); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// handOver passes the collector what was read in a window. Its answer is to go on with the next one: a source that does not answer would not about the others either.
+func (l *LoadContext) handOver(ctx context.Context, source LoadSource, seen []Observation, failed error) (goOn bool, err error) {
+	l.logSourceState(source.Origin(), failed)
+	if _, err := l.c.submitObservations(ctx, seen); err != nil {
+		return false, fmt.Errorf("hand over node load: %w", err)
+	}
+	return failed == nil || len(seen) > 0, nil
 }
 
 // logSourceState logs how a source answered when that is other than before.
@@ -110,33 +113,45 @@ func (l *LoadContext) logSourceState(origin trail.LoadOrigin, err error) {
 	l.said[origin] = err != nil
 }
 
-// window is a time of which samples are asked for at once.
-type window struct {
-	from, to time.Time
-	of       []trail.Occasion
+// spanned is something about a migration that is asked for.
+type spanned interface {
+	Span() (from, to time.Time) // when samples can matter
+	Migrates() string           // the UID of the migration
 }
 
-// windowsOf returns what a source has not reported about yet, in windows in the order of time.
-func windowsOf(moved []trail.Moved, origin trail.LoadOrigin, now time.Time, last bool) []window {
-	var due []trail.Occasion
-	for _, m := range moved {
-		for _, o := range m.Occasions(now, last) {
-			if !m.Has(o, origin) {
-				due = append(due, o)
-			}
+// window is a time of which samples are asked for at once.
+type window[S spanned] struct {
+	from, to time.Time
+	of       []S
+}
+
+// eachWindow puts what is due into windows, in the order of time, and reads one after the other, as many as a look may. It ends early where read says so.
+func eachWindow[S spanned](due []S, now time.Time, last bool, read func(window[S]) (goOn bool, err error)) error {
+	windows := windowsOf(due, now)
+	if len(windows) > looksAtOnce && !last {
+		windows = windows[:looksAtOnce]
+	}
+	for _, w := range windows {
+		if goOn, err := read(w); err != nil || !goOn {
+			return err
 		}
 	}
-	slices.SortStableFunc(due, func(a, b trail.Occasion) int {
+	return nil
+}
+
+// windowsOf returns what is due in windows, in the order of time.
+func windowsOf[S spanned](due []S, now time.Time) []window[S] {
+	slices.SortStableFunc(due, func(a, b S) int {
 		from, _ := a.Span()
 		than, _ := b.Span()
-		return cmp.Or(from.Compare(than), strings.Compare(a.MigrationUID, b.MigrationUID))
+		return cmp.Or(from.Compare(than), strings.Compare(a.Migrates(), b.Migrates()))
 	})
-	var out []window
+	var out []window[S]
 	for _, o := range due {
 		from, to := o.Span()
 		k := len(out) - 1
 		if k < 0 || to.Sub(out[k].from) > lookWindow {
-			out = append(out, window{from: from, to: to})
+			out = append(out, window[S]{from: from, to: to})
 			k++
 		}
 		if to.After(out[k].to) {
@@ -152,8 +167,24 @@ func windowsOf(moved []trail.Moved, origin trail.LoadOrigin, now time.Time, last
 	return out
 }
 
+// lookAtNodes reads how loaded nodes were at the moments that a source has not reported about yet.
+func (l *LoadContext) lookAtNodes(ctx context.Context, source LoadSource, moved []trail.Moved, now time.Time, last bool) error {
+	var due []trail.Occasion
+	for _, m := range moved {
+		for _, o := range m.Occasions(now, last) {
+			if !m.Has(o, source.Origin()) {
+				due = append(due, o)
+			}
+		}
+	}
+	return eachWindow(due, now, last, func(w window[trail.Occasion]) (bool, error) {
+		seen, failed := readWindow(ctx, source, w, now, last)
+		return l.handOver(ctx, source, seen, failed)
+	})
+}
+
 // readWindow asks a source about a window, and returns what is to be recorded by now.
-func (l *LoadContext) readWindow(ctx context.Context, source LoadSource, w window, now time.Time, last bool) ([]Observation, error) {
+func readWindow(ctx context.Context, source LoadSource, w window[trail.Occasion], now time.Time, last bool) ([]Observation, error) {
 	nodes := map[string]bool{}
 	for _, o := range w.of {
 		for _, n := range []string{o.SourceNode, o.TargetNode} {
@@ -166,7 +197,7 @@ func (l *LoadContext) readWindow(ctx context.Context, source LoadSource, w windo
 	var out []Observation
 	for _, occasion := range w.of {
 		o := tracker.LoadObservation{Of: occasion, Origin: source.Origin(), Readings: loads.Read(occasion)}
-		if len(o.Readings) == 0 || !last && !isSettled(o, failed != nil, now) {
+		if len(o.Readings) == 0 || !last && !isSettled(o.Known(), o.Origin, failed != nil, now.Sub(occasion.At)) {
 			continue
 		}
 		out = append(out, func(seen tracker.Seen) tracker.Observation {
@@ -177,14 +208,13 @@ func (l *LoadContext) readWindow(ctx context.Context, source LoadSource, w windo
 	return out, failed
 }
 
-// isSettled reports whether what was read about a moment is all that there will be. What is not known may come: Prometheus takes late samples, and where it does
+// isSettled reports whether what was read about a moment of such an age is all that there will be. What is not known may come: Prometheus takes late samples, and where it does
 // not answer now, it may in an hour; of the descheduler's metrics another replica may know what this one did not read.
-func isSettled(o tracker.LoadObservation, failed bool, now time.Time) bool {
-	age := now.Sub(o.Of.At)
+func isSettled(known bool, origin trail.LoadOrigin, failed bool, age time.Duration) bool {
 	switch {
-	case !failed && o.Known():
+	case !failed && known:
 		return true
-	case o.Known() || !failed && o.Origin == trail.OriginPrometheus:
+	case known || !failed && origin == trail.OriginPrometheus:
 		return age > partlyFor
 	}
 	return age > unansweredAt

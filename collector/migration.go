@@ -63,6 +63,8 @@ type slimMigrationState struct {
 	MigrationConfiguration struct {
 		CompletionTimeoutPerGiB int64 `json:"completionTimeoutPerGiB"`
 		ProgressTimeout         int64 `json:"progressTimeout"`
+		AllowAutoConverge       bool  `json:"allowAutoConverge"`
+		AllowPostCopy           bool  `json:"allowPostCopy"`
 	} `json:"migrationConfiguration"`
 }
 
@@ -76,6 +78,8 @@ func (s *slimMigrationState) toMigrationState() *tracker.MigrationState {
 		FailureReason: s.FailureReason, AbortRequested: s.AbortRequested, AbortStatus: s.AbortStatus, Policy: s.MigrationPolicyName,
 		CompletionTimeoutPerGiB: s.MigrationConfiguration.CompletionTimeoutPerGiB,
 		ProgressTimeout:         s.MigrationConfiguration.ProgressTimeout,
+		AllowAutoConverge:       s.MigrationConfiguration.AllowAutoConverge,
+		AllowPostCopy:           s.MigrationConfiguration.AllowPostCopy,
 	}
 }
 

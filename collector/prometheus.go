@@ -75,10 +75,11 @@ var nodeLabels = []model.LabelName{"exported_node", "node", "nodename", "instanc
 // PrometheusTarget says where a Prometheus is, and what it is asked.
 type PrometheusTarget struct {
 	URL       string
-	TokenFile string // with the bearer token to send, read again when it changes; empty: none
-	CAFile    string // with the CA of the certificate, read again when it changes; empty: those of the system
-	Insecure  bool   // do not check the certificate
-	Queries   []LoadQuery
+	TokenFile string      // with the bearer token to send, read again when it changes; empty: none
+	CAFile    string      // with the CA of the certificate, read again when it changes; empty: those of the system
+	Insecure  bool        // do not check the certificate
+	Queries   []LoadQuery // of nodes
+	Transfers []LoadQuery // of VMs that move; one without values is not asked
 }
 
 // Prometheus asks a Prometheus how loaded nodes were. It is not safe for concurrent use.

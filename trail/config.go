@@ -23,6 +23,7 @@ type KubeVirtSettings struct {
 	FeatureGates            []string `json:"feature_gates,omitempty"`
 	DisabledFeatureGates    []string `json:"disabled_feature_gates,omitempty"`
 	WorkloadUpdateMethods   []string `json:"workload_update_methods,omitempty"`
+	MigrationNetwork        string   `json:"migration_network,omitempty"` // a NetworkAttachmentDefinition; empty: the pod network
 }
 
 // DefaultDrainTaintKey is KubeVirt's drain taint where the CR names no other.

@@ -70,6 +70,9 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	requests := joinRequestEffects(pods, lives, env)
 	attributeMigrations(lives, migrations, facts, env)
 	classifyFailures(lives, migrations, facts)
+	for _, m := range migrations {
+		m.summarizeTransfer(env)
+	}
 	endPlacements(lives, &endingSources{pods, requests, migrations, facts, env})
 	markTerminating(lives, pods)
 	var d Derived

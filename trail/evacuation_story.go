@@ -77,7 +77,7 @@ func (e Evacuation) renderStory(d Derived, seen Coverage, now time.Time) []strin
 		text = append(text, e.describeFulfilment(d.Migrations))
 		for i := range d.Migrations {
 			if m := &d.Migrations[i]; m.UID == e.FulfilledBy {
-				text = append(text, m.describeVerdict())
+				text = append(text, m.describeTransfer("It"), m.describeVerdict())
 			}
 		}
 	case OutcomeCancelled:
@@ -85,6 +85,9 @@ func (e Evacuation) renderStory(d Derived, seen Coverage, now time.Time) []strin
 	case OutcomeVMIGone:
 		text = append(text, e.endWithVMI(d.deletionOf(e.VMIUID), mine)...)
 	default:
+		if n := len(mine); n > 0 {
+			text = append(text, mine[n-1].describeTransfer(fmt.Sprintf("Attempt %d", n)))
+		}
 		text = append(text, e.stillOpen(mine, d.deletionOf(e.VMIUID), now)...)
 	}
 	return append(text, e.describeDelay())

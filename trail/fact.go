@@ -263,6 +263,8 @@ func newDetail(kind Kind) Detail {
 		return &DeschedulerDetail{}
 	case KindNodeLoad:
 		return &LoadDetail{}
+	case KindMigrationTransfer:
+		return &TransferDetail{}
 	case KindAnnotationSet, KindAnnotationCleared, KindMigrationPhase,
 		KindNodeCordoned, KindNodeUncordoned, KindNodeTainted, KindNodeUntainted, KindNodeGone,
 		KindCooldownDecided, KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:

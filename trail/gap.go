@@ -213,6 +213,8 @@ func (f Fact) Source() string {
 		return f.Object.UID
 	case *LoadDetail:
 		return string(d.Origin)
+	case *TransferDetail:
+		return string(d.Origin)
 	}
 	return f.Object.Kind.Source()
 }

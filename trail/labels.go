@@ -327,6 +327,13 @@ var obstacleLabels = labels[ObstacleKind]{
 	{ObstacleNobodyAsks, "free to move", "Nothing is in the way, and nobody asks."},
 }
 
+var convergenceLabels = labels[Convergence]{
+	{Converged, "converged", "So little was left to copy that the guest moved."},
+	{ConvergedPostCopy, "post-copy", "KubeVirt moved the guest before its memory."},
+	{ConvergedPaused, "guest stopped", "KubeVirt stopped the guest until all was copied."},
+	{NotConverged, "gave up", "Copying did not keep up with what the guest wrote, and KubeVirt gave up."},
+}
+
 var momentLabels = labels[LoadMoment]{
 	{MomentRequest, "request", "When the eviction was requested or, outside of evacuations, the migration was made."},
 	{MomentAttempt, "attempt", "When the attempt got its target pod."},
@@ -342,11 +349,12 @@ var sampleLabels = labels[LoadSample]{
 }
 
 var lackLabels = labels[LoadLack]{
-	{LackNoSeries, "no such metric", "The source answered, and has no such metric of any node."},
-	{LackNoSample, "no sample", "The source has the metric, and not of this node at that time."},
+	{LackNoSeries, "no such metric", "The source answered, and has no such metric of anything."},
+	{LackNoSample, "no sample", "The source has the metric, and not of this node or VM at that time."},
 	{LackNotANumber, "not a number", "The value is no number."},
 	{LackRefused, "query refused", "The source does not take the query."},
 	{LackUnanswered, "no answer", "The source was asked for hours without a usable answer."},
+	{LackNotAsked, "not asked", "There was no source to ask: evictrail runs without --prometheus-url, or has not asked yet."},
 }
 
 var loadOriginLabels = labels[LoadOrigin]{
@@ -491,6 +499,9 @@ func (k ObstacleKind) Label() Label { return obstacleLabels.of(k) }
 // Label returns the label of the cause.
 func (l LoadLack) Label() Label { return lackLabels.of(l) }
 
+// Label returns the label of the way in which a transfer ended.
+func (c Convergence) Label() Label { return convergenceLabels.of(c) }
+
 // Label returns the label of the state.
 func (s RecorderState) Label() Label { return recorderLabels.of(s) }
 
@@ -550,7 +561,8 @@ func LabelSets() []LabelSet {
 		obstacleLabels.newSet("obstacle to a move"),
 		momentLabels.newSet("moment of a load sample", "node_context.moment"),
 		sampleLabels.newSet("sample around a moment", "node_context.sample"),
-		lackLabels.newSet("reason for which load is not known", "node_context.reason"),
+		lackLabels.newSet("reason for which a measurement is not known", "node_context.reason", "migrations.transfer_lack"),
+		convergenceLabels.newSet("end of a transfer", "migrations.convergence"),
 		loadOriginLabels.newSet("origin of load", "node_context.origin"),
 		recorderLabels.newSet("state of the recorder"),
 		standbyLabels.newSet("cause for which a standby does not answer"),

@@ -49,6 +49,7 @@ const (
 	LackNotANumber LoadLack = "not_a_number" // the value is none
 	LackRefused    LoadLack = "refused"      // the origin does not take the query
 	LackUnanswered LoadLack = "unanswered"   // the origin was asked for hours, and returned no answer that can be used
+	LackNotAsked   LoadLack = "not_asked"    // there was no origin to ask
 )
 
 // LoadLacks lists the causes for which a value is not known.

@@ -69,6 +69,8 @@ type ResultDetail struct {
 	CompletionTimeoutPerGiB int64     `json:"completion_timeout_per_gib,omitempty"` // seconds
 	ProgressTimeout         int64     `json:"progress_timeout,omitempty"`           // seconds
 	GuestMemory             int64     `json:"guest_memory,omitempty"`               // bytes
+	AllowAutoConverge       bool      `json:"allow_auto_converge,omitempty"`
+	AllowPostCopy           bool      `json:"allow_post_copy,omitempty"`
 }
 
 func (*ResultDetail) isDetail() {}

@@ -104,6 +104,9 @@ func (m *Migration) bestEndTime() time.Time {
 	return m.EndSeenAt
 }
 
+// Migrates returns the UID of the migration.
+func (o Occasion) Migrates() string { return o.MigrationUID }
+
 // Span returns from when to when samples can matter to the occasion.
 func (o Occasion) Span() (from, to time.Time) {
 	from, to = o.At.Add(-loadIsStale), o.At

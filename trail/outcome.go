@@ -9,55 +9,67 @@ import (
 
 // Migration is one VMIM from its creation to its end.
 type Migration struct {
-	UID               string         `json:"migration_uid"`
-	Name              string         `json:"migration"`
-	Namespace         string         `json:"namespace"`
-	VMI               string         `json:"vmi"`
-	VMIUID            string         `json:"vmi_uid,omitempty"`
-	Trigger           Trigger        `json:"trigger"`
-	TriggerConfidence Confidence     `json:"trigger_confidence"`
-	TriggerEvidence   string         `json:"trigger_evidence"`
-	Requester         string         `json:"requester,omitempty"` // user name of who asked for it; empty where unknown
-	RequesterClass    RequesterClass `json:"requester_class"`
-	Impersonator      string         `json:"impersonator,omitempty"` // user name of who acted as the requester; empty where nobody did
-	SourceIP          string         `json:"source_ip,omitempty"`    // of the request, as RequestDetail has it
-	EvacuationID      *FactID        `json:"evacuation_id,omitempty"`
-	Attempt           int            `json:"attempt,omitempty"` // from 1 within its evacuation; 0 outside of any
-	Priority          string         `json:"priority,omitempty"`
-	SourceNode        string         `json:"source_node,omitempty"`
-	TargetNode        string         `json:"target_node,omitempty"`
-	CreatedAt         time.Time      `json:"created_at"`
-	PendingAt         time.Time      `json:"pending_at,omitzero"`
-	SchedulingAt      time.Time      `json:"scheduling_at,omitzero"`
-	ScheduledAt       time.Time      `json:"scheduled_at,omitzero"`
-	PreparingTargetAt time.Time      `json:"preparing_target_at,omitzero"`
-	TargetReadyAt     time.Time      `json:"target_ready_at,omitzero"`
-	RunningAt         time.Time      `json:"running_at,omitzero"`
-	FinishedAt        time.Time      `json:"finished_at,omitzero"`
-	Phase             string         `json:"phase,omitempty"`       // the last one seen
-	WaitReason        WaitReason     `json:"wait_reason,omitempty"` // why it has no target pod yet or, once it has, for what it waited longest; empty where it did not wait
-	WaitDetail        string         `json:"wait_detail,omitempty"`
-	Outcome           Outcome        `json:"outcome,omitempty"`
-	FailureClass      FailureClass   `json:"failure_class,omitempty"`
-	FailureReason     FailureReason  `json:"failure_reason,omitempty"`
-	FailureText       string         `json:"failure_text,omitempty"` // migrationState.failureReason as it came
-	FailureEvidence   string         `json:"failure_evidence,omitempty"`
-	AbortedBy         string         `json:"aborted_by,omitempty"`         // user name of who deleted it; empty where it was not aborted or where unknown
-	AbortImpersonator string         `json:"abort_impersonator,omitempty"` // user name of who acted as AbortedBy; empty where nobody did
-	Mode              string         `json:"mode,omitempty"`
-	Policy            string         `json:"policy,omitempty"`
-	SeenLate          bool           `json:"seen_late"`            // its creation or its end came from a list
-	EndEvent          *FactID        `json:"end_event,omitempty"`  // the fact that showed the end
-	PhaseSince        time.Time      `json:"phase_since,omitzero"` // since when it is in its phase
-	EndSeenAt         time.Time      `json:"end_seen_at,omitzero"` // the end by the best clock: finer than FinishedAt where it was seen live
-	Need              Need           `json:"need,omitempty"`       // whether the source had to be relieved when it began; empty where it was not made for that
-	NeedBecause       string         `json:"need_because,omitempty"`
-	LastOverAt        time.Time      `json:"source_last_over_at,omitzero"` // when the source was last over its threshold before a move that was not needed; zero where that was not seen
-	Benefit           Benefit        `json:"benefit,omitempty"`            // what came of it; empty where it did not move the guest, or was not made to relieve its node
-	BenefitBecause    string         `json:"benefit_because,omitempty"`
-	BenefitFinal      bool           `json:"benefit_final,omitempty"` // nothing is looked at any more
-	AskedBy           RequesterClass `json:"-"`                       // who asked for the evacuation that it is an attempt of; empty outside of any
-	Phases            []PhaseTime    `json:"-"`                       // in the order of their times
+	UID                string         `json:"migration_uid"`
+	Name               string         `json:"migration"`
+	Namespace          string         `json:"namespace"`
+	VMI                string         `json:"vmi"`
+	VMIUID             string         `json:"vmi_uid,omitempty"`
+	Trigger            Trigger        `json:"trigger"`
+	TriggerConfidence  Confidence     `json:"trigger_confidence"`
+	TriggerEvidence    string         `json:"trigger_evidence"`
+	Requester          string         `json:"requester,omitempty"` // user name of who asked for it; empty where unknown
+	RequesterClass     RequesterClass `json:"requester_class"`
+	Impersonator       string         `json:"impersonator,omitempty"` // user name of who acted as the requester; empty where nobody did
+	SourceIP           string         `json:"source_ip,omitempty"`    // of the request, as RequestDetail has it
+	EvacuationID       *FactID        `json:"evacuation_id,omitempty"`
+	Attempt            int            `json:"attempt,omitempty"` // from 1 within its evacuation; 0 outside of any
+	Priority           string         `json:"priority,omitempty"`
+	SourceNode         string         `json:"source_node,omitempty"`
+	TargetNode         string         `json:"target_node,omitempty"`
+	CreatedAt          time.Time      `json:"created_at"`
+	PendingAt          time.Time      `json:"pending_at,omitzero"`
+	SchedulingAt       time.Time      `json:"scheduling_at,omitzero"`
+	ScheduledAt        time.Time      `json:"scheduled_at,omitzero"`
+	PreparingTargetAt  time.Time      `json:"preparing_target_at,omitzero"`
+	TargetReadyAt      time.Time      `json:"target_ready_at,omitzero"`
+	RunningAt          time.Time      `json:"running_at,omitzero"`
+	FinishedAt         time.Time      `json:"finished_at,omitzero"`
+	Phase              string         `json:"phase,omitempty"`       // the last one seen
+	WaitReason         WaitReason     `json:"wait_reason,omitempty"` // why it has no target pod yet or, once it has, for what it waited longest; empty where it did not wait
+	WaitDetail         string         `json:"wait_detail,omitempty"`
+	Outcome            Outcome        `json:"outcome,omitempty"`
+	FailureClass       FailureClass   `json:"failure_class,omitempty"`
+	FailureReason      FailureReason  `json:"failure_reason,omitempty"`
+	FailureText        string         `json:"failure_text,omitempty"` // migrationState.failureReason as it came
+	FailureEvidence    string         `json:"failure_evidence,omitempty"`
+	AbortedBy          string         `json:"aborted_by,omitempty"`         // user name of who deleted it; empty where it was not aborted or where unknown
+	AbortImpersonator  string         `json:"abort_impersonator,omitempty"` // user name of who acted as AbortedBy; empty where nobody did
+	Mode               string         `json:"mode,omitempty"`
+	Policy             string         `json:"policy,omitempty"`
+	Network            string         `json:"network,omitempty"`              // migrations.network of the KubeVirt configuration when it began; empty: the pod network, or not known
+	AllowAutoConverge  bool           `json:"allow_auto_converge,omitempty"`  // KubeVirt might slow the guest down, as the configuration in force said
+	AllowPostCopy      bool           `json:"allow_post_copy,omitempty"`      // KubeVirt might move the guest before its memory, as the configuration in force said
+	PostCopyAt         time.Time      `json:"post_copy_at,omitzero"`          // when it was first seen in post-copy; zero where only its end showed that
+	Convergence        Convergence    `json:"convergence,omitempty"`          // empty where that did not show
+	GuestMemory        int64          `json:"guest_memory,omitempty"`         // bytes; zero where unknown
+	DataProcessed      *int64         `json:"data_processed,omitempty"`       // bytes; nil where unknown, as all that follows
+	DataRemaining      *int64         `json:"data_remaining,omitempty"`       // bytes
+	DirtyMemoryRate    *int64         `json:"dirty_memory_rate,omitempty"`    // bytes a second
+	MemoryTransferRate *int64         `json:"memory_transfer_rate,omitempty"` // bytes a second
+	GuestPause         *float64       `json:"guest_pause,omitempty"`          // seconds
+	TransferLack       LoadLack       `json:"transfer_lack,omitempty"`        // why DataProcessed is not known, as the source said that was asked
+	SeenLate           bool           `json:"seen_late"`                      // its creation or its end came from a list
+	EndEvent           *FactID        `json:"end_event,omitempty"`            // the fact that showed the end
+	PhaseSince         time.Time      `json:"phase_since,omitzero"`           // since when it is in its phase
+	EndSeenAt          time.Time      `json:"end_seen_at,omitzero"`           // the end by the best clock: finer than FinishedAt where it was seen live
+	Need               Need           `json:"need,omitempty"`                 // whether the source had to be relieved when it began; empty where it was not made for that
+	NeedBecause        string         `json:"need_because,omitempty"`
+	LastOverAt         time.Time      `json:"source_last_over_at,omitzero"` // when the source was last over its threshold before a move that was not needed; zero where that was not seen
+	Benefit            Benefit        `json:"benefit,omitempty"`            // what came of it; empty where it did not move the guest, or was not made to relieve its node
+	BenefitBecause     string         `json:"benefit_because,omitempty"`
+	BenefitFinal       bool           `json:"benefit_final,omitempty"` // nothing is looked at any more
+	AskedBy            RequesterClass `json:"-"`                       // who asked for the evacuation that it is an attempt of; empty outside of any
+	Phases             []PhaseTime    `json:"-"`                       // in the order of their times
 
 	waited waited
 }
@@ -81,6 +93,7 @@ type migration struct {
 	pods       []Fact
 	events     []KubeEventDetail
 	loads      []*LoadDetail // in the order of their times
+	transfer   *TransferDetail
 	failedSeen bool
 	epoch      Epoch // in which its VMIM was last recorded from the beginning: what earlier ones recorded of it was undone
 }
@@ -155,6 +168,10 @@ func (m *migration) addFact(f Fact) {
 		m.events = append(m.events, *d)
 	case *LoadDetail:
 		m.loads = append(m.loads, d)
+	case *TransferDetail:
+		if m.transfer == nil || d.Known() {
+			m.transfer = d
+		}
 	}
 	if f.Kind == KindMigrationPhase {
 		m.addPhase(f)
@@ -174,6 +191,10 @@ func (m *migration) addResult(f Fact, d *ResultDetail) {
 	r.CompletionTimeoutPerGiB = cmp.Or(d.CompletionTimeoutPerGiB, r.CompletionTimeoutPerGiB)
 	r.ProgressTimeout = cmp.Or(d.ProgressTimeout, r.ProgressTimeout)
 	r.GuestMemory = cmp.Or(d.GuestMemory, r.GuestMemory)
+	m.AllowAutoConverge, m.AllowPostCopy = m.AllowAutoConverge || d.AllowAutoConverge, m.AllowPostCopy || d.AllowPostCopy
+	if d.Mode == modePostCopy && m.PostCopyAt.IsZero() && d.EndedAt.IsZero() && !f.Late {
+		m.PostCopyAt = f.ObservedAt
+	}
 	if !d.StartedAt.IsZero() {
 		r.StartedAt = d.StartedAt
 	}

@@ -35,6 +35,7 @@ const (
 	KindBlocksObserved         Kind = "blocks_observed"
 	KindDeschedulerStarted     Kind = "descheduler_started"
 	KindNodeLoad               Kind = "node_load"
+	KindMigrationTransfer      Kind = "migration_transfer"
 	KindGapOpened              Kind = "gap_opened"
 	KindGapClosed              Kind = "gap_closed"
 )
@@ -241,6 +242,10 @@ func Kinds() []KindInfo {
 			{ReasonStarted, "start seen", "A start that was not recorded before: it was started, or is seen for the first time."},
 		}},
 		{KindNodeLoad, "node load", "How loaded the nodes of a migration were at a moment of it: when it was asked for, began, ended, and some minutes after.", []Sentence{
+			{ReasonSampled, "sampled", "Some of it is known; the detail has each metric."},
+			{ReasonNotSampled, "not known", "Nothing of it is known; the detail says why."},
+		}},
+		{KindMigrationTransfer, "migration transfer", "What a migration copied, and how fast, as a Prometheus had it after its end.", []Sentence{
 			{ReasonSampled, "sampled", "Some of it is known; the detail has each metric."},
 			{ReasonNotSampled, "not known", "Nothing of it is known; the detail says why."},
 		}},

@@ -316,12 +316,12 @@ func (m Migration) renderStory(now time.Time) []string {
 	text := []string{fmt.Sprintf("At %s migration %s was created%s (%s).", FormatClock(m.CreatedAt), m.Name, m.formatCreator(), m.formatTrigger()), policiesOf([]Migration{m})}
 	switch m.Outcome {
 	case OutcomeSucceeded:
-		return append(text, fmt.Sprintf("It succeeded at %s%s.", FormatClock(m.FinishedAt), formatRoute(&m)))
+		return append(text, fmt.Sprintf("It succeeded at %s%s.", FormatClock(m.FinishedAt), formatRoute(&m)), m.describeTransfer("It"))
 	case OutcomeFailed, OutcomeAborted:
 		if m.goneWithVMI() {
 			return append(text, fmt.Sprintf("It ended at %s because the VMI was deleted.", FormatClock(m.FinishedAt)))
 		}
-		return append(text, fmt.Sprintf("It %s at %s%s%s: %s.", formatOutcome(m.Outcome), FormatClock(m.FinishedAt), formatByUser(m.AbortedBy, m.AbortImpersonator), formatRoute(&m), m.whyFailed()))
+		return append(text, fmt.Sprintf("It %s at %s%s%s: %s.", formatOutcome(m.Outcome), FormatClock(m.FinishedAt), formatByUser(m.AbortedBy, m.AbortImpersonator), formatRoute(&m), m.whyFailed()), m.describeTransfer("It"))
 	case OutcomeMigrated, OutcomeCancelled, OutcomeVMIGone:
 	}
 	if !m.FinishedAt.IsZero() {

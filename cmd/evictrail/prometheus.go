@@ -30,7 +30,8 @@ func (f *prometheusFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.caFile, "prometheus-ca-file", "", "`file` with the CA of its certificate (PEM); read again when it changes")
 	flags.BoolVar(&f.insecure, "prometheus-insecure", false, "do not check its certificate")
 	flags.StringArrayVar(&f.queries, "prometheus-query", nil, "`metric=PromQL` that returns a ratio for each node, in place of a default ("+
-		strings.Join(metricNames(collector.DefaultLoadQueries()), ", ")+") or beside them; metric= leaves one out")
+		strings.Join(metricNames(collector.DefaultLoadQueries()), ", ")+") or beside them, or a number for each VM that moves ("+
+		strings.Join(metricNames(collector.DefaultTransferQueries()), ", ")+"); metric= leaves one out")
 	flags.StringArrayVar(&f.thresholds, "prometheus-threshold", nil, "`metric=PromQL` above which a node is to be relieved: for each node, or one number for all")
 }
 
@@ -68,45 +69,57 @@ func (f *prometheusFlags) checkFlags(cmd *cobra.Command) error {
 			return fmt.Errorf("prometheus-%s: %w", flag, err)
 		}
 	}
+	nodes, _ := f.mergeQueries()
 	for flag, all := range map[string][]string{"query": f.queries, "threshold": f.thresholds} {
 		for _, said := range all {
 			name, _, is := strings.Cut(said, "=")
 			switch {
 			case !is || name == "" || strings.ContainsAny(name, " (){}"):
 				return usageErrorf("prometheus-%s %q: expected METRIC=PROMQL", flag, said)
-			case flag == "threshold" && !slices.Contains(metricNames(f.mergeQueries()), name):
-				return usageErrorf("prometheus-threshold %s: there is no such metric: expected one of %s", name, strings.Join(metricNames(f.mergeQueries()), ", "))
+			case flag == "threshold" && !slices.Contains(metricNames(nodes), name):
+				return usageErrorf("prometheus-threshold %s: there is no such metric: expected one of %s", name, strings.Join(metricNames(nodes), ", "))
 			}
 		}
 	}
 	return nil
 }
 
-// mergeQueries returns the queries: the defaults, with what was said in their place or beside them.
-func (f *prometheusFlags) mergeQueries() []collector.LoadQuery {
-	out := collector.DefaultLoadQueries()
+// mergeQueries returns the queries of nodes and of VMs that move: the defaults, with what was said in their place or beside those of nodes.
+func (f *prometheusFlags) mergeQueries() (nodes, moves []collector.LoadQuery) {
+	nodes, moves = collector.DefaultLoadQueries(), collector.DefaultTransferQueries()
+	ofMoves := metricNames(moves)
 	for _, said := range f.queries {
 		name, query, _ := strings.Cut(said, "=")
-		i := slices.IndexFunc(out, func(q collector.LoadQuery) bool { return q.Name == name })
-		switch {
-		case query == "" && i >= 0:
-			out = slices.Delete(out, i, i+1)
-		case query == "":
-		case i >= 0:
-			out[i].Values = []string{query}
-		default:
-			out = append(out, collector.LoadQuery{Name: name, Values: []string{query}})
+		if slices.Contains(ofMoves, name) {
+			moves = replaceQuery(moves, name, query)
+		} else {
+			nodes = replaceQuery(nodes, name, query)
 		}
 	}
 	for _, said := range f.thresholds {
 		name, threshold, _ := strings.Cut(said, "=")
-		for i := range out {
-			if out[i].Name == name {
-				out[i].Threshold = threshold
+		for i := range nodes {
+			if nodes[i].Name == name {
+				nodes[i].Threshold = threshold
 			}
 		}
 	}
-	return out
+	return nodes, moves
+}
+
+// replaceQuery has a metric asked for by another query, which adds one that is not there; by an empty one it is left out.
+func replaceQuery(queries []collector.LoadQuery, name, query string) []collector.LoadQuery {
+	i := slices.IndexFunc(queries, func(q collector.LoadQuery) bool { return q.Name == name })
+	switch {
+	case query == "" && i >= 0:
+		return slices.Delete(queries, i, i+1)
+	case query == "":
+	case i >= 0:
+		queries[i].Values = []string{query}
+	default:
+		return append(queries, collector.LoadQuery{Name: name, Values: []string{query}})
+	}
+	return queries
 }
 
 // newTarget returns the Prometheus to ask, nil where there is none.
@@ -114,7 +127,8 @@ func (f *prometheusFlags) newTarget() *collector.PrometheusTarget {
 	if f.url == "" {
 		return nil
 	}
-	return &collector.PrometheusTarget{URL: f.url, TokenFile: f.tokenFile, CAFile: f.caFile, Insecure: f.insecure, Queries: f.mergeQueries()}
+	queries, transfers := f.mergeQueries()
+	return &collector.PrometheusTarget{URL: f.url, TokenFile: f.tokenFile, CAFile: f.caFile, Insecure: f.insecure, Queries: queries, Transfers: transfers}
 }
 
 // newLoadSources returns the Prometheus as a source of load; none where there is none.

@@ -172,10 +172,10 @@ func printSizes(out io.Writer, cluster string, sizes []move.Size) error {
 	_, _ = fmt.Fprintln(w, "TABLE\tROWS\tSIZE WITHOUT INDEXES")
 	var rows, bytes int64
 	for _, s := range sizes {
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\n", s.Table, s.Rows, formatBytes(s.Bytes))
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\n", s.Table, s.Rows, trail.FormatBytes(s.Bytes))
 		rows, bytes = rows+s.Rows, bytes+s.Bytes
 	}
-	_, _ = fmt.Fprintf(w, "all\t%d\t%s\n", rows, formatBytes(bytes))
+	_, _ = fmt.Fprintf(w, "all\t%d\t%s\n", rows, trail.FormatBytes(bytes))
 	return w.Flush()
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/citus"
 	"github.com/evictrail/evictrail/store/retention"
+	"github.com/evictrail/evictrail/trail"
 )
 
 // schemaStatus is what "evictrail schema status" prints.
@@ -154,26 +155,26 @@ func (s *schemaStatus) printStatus(out io.Writer, format string) error {
 		if p.From != nil {
 			from = p.From.Format(time.DateOnly)
 		}
-		line(p.Partition, from, p.To.Format(time.DateOnly), p.Facts, formatBytes(p.Bytes))
+		line(p.Partition, from, p.To.Format(time.DateOnly), p.Facts, trail.FormatBytes(p.Bytes))
 	}
 	line("events_default", "", "", s.DefaultFacts, "")
 	line()
 	line("CLASS", "ROWS", "SIZE")
 	for _, c := range s.Classes {
-		line(c.Class, c.Rows, formatBytes(c.Bytes))
+		line(c.Class, c.Rows, trail.FormatBytes(c.Bytes))
 	}
 	line()
-	line("size of the database:", formatBytes(s.DatabaseBytes))
-	line("facts a day:", fmt.Sprintf("%.0f, of %s each", s.FactsADay, formatBytes(int64(s.FactBytes))))
-	line("growth a day:", formatBytes(s.BytesADay))
+	line("size of the database:", trail.FormatBytes(s.DatabaseBytes))
+	line("facts a day:", fmt.Sprintf("%.0f, of %s each", s.FactsADay, trail.FormatBytes(int64(s.FactBytes))))
+	line("growth a day:", trail.FormatBytes(s.BytesADay))
 	switch {
 	case s.SettlesAtBytes != nil:
-		line("projected size:", formatBytes(*s.SettlesAtBytes)+" (at the current rate)")
+		line("projected size:", trail.FormatBytes(*s.SettlesAtBytes)+" (at the current rate)")
 	default:
 		line("projected size:", "grows without end: some of it is kept for ever")
 	}
 	if s.NextDrop != nil {
-		line("dropped next:", fmt.Sprintf("%s on %s (%d facts, %s)", s.NextDrop.Partition, s.NextDrop.At.Format(time.DateOnly), s.NextDrop.Facts, formatBytes(s.NextDrop.Bytes)))
+		line("dropped next:", fmt.Sprintf("%s on %s (%d facts, %s)", s.NextDrop.Partition, s.NextDrop.At.Format(time.DateOnly), s.NextDrop.Facts, trail.FormatBytes(s.NextDrop.Bytes)))
 	}
 	line("days left:", s.formatTimeLeft())
 	return w.Flush()
@@ -185,19 +186,7 @@ func (s *schemaStatus) formatTimeLeft() string {
 	case s.CapacityBytes == nil:
 		return "not known: say how much room there is with --capacity"
 	case s.DaysLeft == nil:
-		return "for ever at the current rate: " + formatBytes(*s.CapacityBytes) + " are enough"
+		return "for ever at the current rate: " + trail.FormatBytes(*s.CapacityBytes) + " are enough"
 	}
 	return fmt.Sprintf("%g at the current rate", *s.DaysLeft)
-}
-
-// formatBytes writes a number of bytes with three figures.
-func formatBytes(n int64) string {
-	value, unit := float64(n), 0
-	for ; value >= 1000 && unit < 4; unit++ {
-		value /= 1024
-	}
-	if unit == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.3g %s", value, []string{"", "KiB", "MiB", "GiB", "TiB"}[unit])
 }

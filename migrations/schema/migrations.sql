@@ -48,6 +48,18 @@ CREATE TABLE evictrail.migrations (
     end_seen_at         timestamptz, -- when that was observed
     mode                text,
     policy              text,
+    network             text,
+    allow_auto_converge boolean,
+    allow_post_copy     boolean,
+    post_copy_at        timestamptz,
+    convergence         text        CHECK (convergence IN ('converged', 'post_copy', 'paused', 'not_converged')),
+    guest_memory        bigint, -- bytes
+    data_processed      bigint, -- bytes
+    data_remaining      bigint, -- bytes
+    dirty_memory_rate   bigint, -- bytes a second
+    memory_transfer_rate bigint, -- bytes a second
+    guest_pause         double precision, -- seconds
+    transfer_lack       text        CHECK (transfer_lack IN ('no_series', 'no_sample', 'not_a_number', 'refused', 'unanswered')),
     need                text        CHECK (need IN ('needed', 'not_needed', 'unknown')),
     need_because        text,
     source_last_over_at timestamptz,

@@ -48,7 +48,24 @@ SELECT
     coalesce(requester_class, 'unknown') AS requester_class,
     impersonator,
     source_ip,
-    abort_impersonator
+    abort_impersonator,
+    guest_memory,
+    data_processed,
+    data_remaining,
+    dirty_memory_rate,
+    memory_transfer_rate,
+    make_interval(secs => guest_pause) AS guest_pause,
+    CASE
+        WHEN running_at IS NOT NULL AND finished_at IS NOT NULL AND data_processed IS NULL
+            THEN coalesce(transfer_lack, 'not_asked')
+    END AS transfer_lack,
+    convergence,
+    post_copy_at,
+    allow_auto_converge,
+    allow_post_copy,
+    network,
+    greatest(finished_at - running_at, interval '0') AS copy_time,
+    greatest(finished_at - scheduling_at, interval '0') AS reserved_time
 FROM evictrail.migrations;
 
 COMMENT ON VIEW evictrail_v1.migrations IS 'Migrations: one row per VirtualMachineInstanceMigration that was seen.';
@@ -101,3 +118,17 @@ COMMENT ON COLUMN evictrail_v1.migrations.requester_class IS 'What sort of progr
 COMMENT ON COLUMN evictrail_v1.migrations.impersonator IS 'User name of who really asked, where that was as the requester. NULL where it was not.';
 COMMENT ON COLUMN evictrail_v1.migrations.source_ip IS 'The address from which was asked; see eviction_requests.source_ip.';
 COMMENT ON COLUMN evictrail_v1.migrations.abort_impersonator IS 'User name of who really deleted it, where that was as aborted_by. NULL where it was not.';
+COMMENT ON COLUMN evictrail_v1.migrations.guest_memory IS 'Memory of the guest in bytes, as KubeVirt had it during the transfer. NULL where it was not seen.';
+COMMENT ON COLUMN evictrail_v1.migrations.data_processed IS 'Bytes that were copied, what the guest wrote again included: the most that Prometheus had of the migration. NULL where it is not known; transfer_lack says why.';
+COMMENT ON COLUMN evictrail_v1.migrations.data_remaining IS 'Bytes that were left to copy in the last sample. NULL where it is not known.';
+COMMENT ON COLUMN evictrail_v1.migrations.dirty_memory_rate IS 'Bytes a second that the guest wrote, on average over the samples. NULL where it is not known.';
+COMMENT ON COLUMN evictrail_v1.migrations.memory_transfer_rate IS 'Bytes a second that were copied, on average over the samples. NULL where it is not known.';
+COMMENT ON COLUMN evictrail_v1.migrations.guest_pause IS 'How long the guest stood still at the end. No release of KubeVirt reports it: NULL unless --prometheus-query guest_pause= asks for it.';
+COMMENT ON COLUMN evictrail_v1.migrations.transfer_lack IS 'Why data_processed is not known: not_asked (no Prometheus is asked, or not yet), no_series, no_sample (it lasted less than a scrape), not_a_number, refused, unanswered. NULL where it is known, or no data moved.';
+COMMENT ON COLUMN evictrail_v1.migrations.convergence IS 'How the transfer ended: converged, post_copy, paused (KubeVirt stopped the guest), not_converged (KubeVirt gave up). NULL where it did not come so far.';
+COMMENT ON COLUMN evictrail_v1.migrations.post_copy_at IS 'When it was first seen in post-copy. NULL where it was not, or only its end was seen.';
+COMMENT ON COLUMN evictrail_v1.migrations.allow_auto_converge IS 'True where KubeVirt might slow the guest down, as the configuration in force said. NULL where it might not, or that was not seen.';
+COMMENT ON COLUMN evictrail_v1.migrations.allow_post_copy IS 'True where KubeVirt might move the guest before its memory, as the configuration in force said. NULL where it might not, or that was not seen.';
+COMMENT ON COLUMN evictrail_v1.migrations.network IS 'The network for migrations in the KubeVirt configuration when it was created. NULL: the pod network, or not known.';
+COMMENT ON COLUMN evictrail_v1.migrations.copy_time IS 'How long data moved: from phase Running to the end. NULL where none did, and while it runs.';
+COMMENT ON COLUMN evictrail_v1.migrations.reserved_time IS 'How long two pods held the resources of one guest: from the target pod to the end. NULL where there was none, and while it runs.';

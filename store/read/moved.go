@@ -49,7 +49,7 @@ CROSS JOIN LATERAL (
   WHERE f.cluster = m.cluster
     AND f.subject = m.subject
     AND f.occurred_at >= least(m.created_at, e.marked_at, r.requested_at) - interval '1 minute'
-    AND f.kind = 'node_load'
+    AND f.kind IN ('node_load', 'migration_transfer')
     AND f.migration_uid = m.migration_uid
 ) AS l
 ORDER BY m.created_at, m.migration_uid`

@@ -51,6 +51,10 @@ func (r *RowReader[R]) scanTarget(field reflect.Value) any {
 		return (*boolCell)(to)
 	case *int:
 		return (*intCell)(to)
+	case *int64:
+		return (*int64Cell)(to)
+	case **int64, **float64: // pgx itself reads what may be NULL
+		return to
 	}
 	if field.Kind() == reflect.String {
 		return textCell{r.texts, field}
@@ -68,6 +72,7 @@ type (
 	idPointerCell struct{ to **trail.FactID }
 	boolCell      bool
 	intCell       int
+	int64Cell     int64
 )
 
 // ScanBytes takes in a text.
@@ -115,6 +120,12 @@ func (c *boolCell) ScanBool(v pgtype.Bool) error {
 // ScanInt64 takes in a number.
 func (c *intCell) ScanInt64(v pgtype.Int8) error {
 	*c = intCell(v.Int64)
+	return nil
+}
+
+// ScanInt64 takes in a number; NULL is zero.
+func (c *int64Cell) ScanInt64(v pgtype.Int8) error {
+	*c = int64Cell(v.Int64)
 	return nil
 }
 

@@ -231,6 +231,6 @@ func resultDetail(s *MigrationState) *trail.ResultDetail {
 		StartedAt: s.StartedAt, EndedAt: s.EndedAt, Mode: s.Mode, Completed: s.Completed, Failed: s.Failed,
 		FailureReason: s.FailureReason, AbortRequested: s.AbortRequested, AbortStatus: s.AbortStatus, Policy: s.Policy,
 		CompletionTimeoutPerGiB: s.CompletionTimeoutPerGiB, ProgressTimeout: s.ProgressTimeout,
-		GuestMemory: s.GuestMemory,
+		GuestMemory: s.GuestMemory, AllowAutoConverge: s.AllowAutoConverge, AllowPostCopy: s.AllowPostCopy,
 	}
 }

@@ -63,6 +63,8 @@ type MigrationState struct {
 	CompletionTimeoutPerGiB int64 // seconds; zero where the effective configuration does not say
 	ProgressTimeout         int64 // seconds; zero where the effective configuration does not say
 	GuestMemory             int64 // bytes; zero where the object does not say: VMIMs do not
+	AllowAutoConverge       bool  // as the effective configuration says
+	AllowPostCopy           bool  // as the effective configuration says
 }
 
 // ListObservation closes a list: every object of the kind that exists at ResourceVersion was observed just before.

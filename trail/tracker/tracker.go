@@ -164,6 +164,8 @@ func (t *Tracker) dispatchObservation(o Observation) []trail.Fact {
 		return t.observeScrape(o)
 	case LoadObservation:
 		return t.observeLoad(o)
+	case TransferObservation:
+		return t.observeTransfer(o)
 	case GapObservation:
 		return o.Facts(t.cluster, o.At)
 	}
