@@ -14,6 +14,9 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
+// transferStep is the time between two samples: many a transfer lasts some seconds.
+const transferStep = 5 * time.Second
+
 // TransferSource reads what migrations copied.
 type TransferSource interface {
 	LoadSource
@@ -47,7 +50,7 @@ func (p *Prometheus) Transfers(ctx context.Context, from, to time.Time) (trail.T
 		}
 		lack := trail.LackUnanswered
 		if failed == nil || !isAway(failed) {
-			_, found, err := p.queryFirst(ctx, q, v1.Range{Start: from.Truncate(queryStep), End: to, Step: queryStep})
+			_, found, err := p.queryFirst(ctx, q, v1.Range{Start: from.Truncate(transferStep), End: to, Step: transferStep})
 			if lack = lackOf(err); len(found) > 0 {
 				lack = ""
 			}

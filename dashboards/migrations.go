@@ -23,6 +23,7 @@ func newMigrationsDashboard() Dashboard {
 			{question: "Where does the time go?", panels: []cog.Builder[dashboard.Panel]{newPhaseWaterfallPanel()}},
 			{question: "What waits, and for what?", panels: []cog.Builder[dashboard.Panel]{newPendingByBlockerPanel(), newPendingAgePanel(), newRunningAgainstLimitsPanel()}},
 			{question: "What fails most?", panels: []cog.Builder[dashboard.Panel]{newFailureTablePanel()}},
+			{question: "What do migrations cost?", panels: []cog.Builder[dashboard.Panel]{newMoveCostsPanel()}},
 			{question: "Does the data get across?", panels: []cog.Builder[dashboard.Panel]{newDataRatesPanel(), newDataRemainingPanel()}},
 			{question: "Which VMs were lost?", panels: []cog.Builder[dashboard.Panel]{newLostVMsPanel()}},
 		},

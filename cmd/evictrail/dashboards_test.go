@@ -59,6 +59,7 @@ var mustHaveRows = map[string][]string{
 	"evictrail-drain/Late evacuations/A":                                        {"b-dual-retry-loop-v1.8", "d-external-strategy", "k-blocked-slot"},
 	"evictrail-drain/VMs with eviction strategy External/A":                     {"d-external-strategy"},
 	"evictrail-migrations/Time per phase by outcome/A":                          {"b-dual-retry-loop-v1.8", "e-user-migrations"},
+	"evictrail-migrations/Cost of migrations by requester/A":                    {"b-dual-retry-loop-v1.8", "c-node-drain", "e-user-migrations"},
 	"evictrail-migrations/Failures by reason and pair of nodes/A":               {"b-dual-retry-loop-v1.8", "e-user-migrations", "k-blocked-slot"},
 	"evictrail-cooldown/Cooldowns of the 30 most moved VMs/A":                   {"g-churn-cooldown"},
 	"evictrail-cooldown/Paths of VMs moved more than once/A":                    {"g-churn-cooldown"},

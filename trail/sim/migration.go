@@ -139,6 +139,7 @@ func (c *cluster) handOver(m *migration) {
 	c.scheduleStep(m, 10*time.Millisecond, 60*time.Millisecond, func(m *migration) {
 		m.vmi.state = &tracker.MigrationState{
 			UID: m.meta.UID, SourceNode: m.from, TargetNode: m.target.node, SourcePod: m.source.meta.Name, TargetPod: m.target.meta.Name,
+			GuestMemory: int64(1+len(m.vmi.vm.name)%3) << 30,
 		}
 		c.vmiChanged(m.vmi)
 		c.scheduleStep(m, 10*time.Millisecond, 40*time.Millisecond, c.prepareTarget)
