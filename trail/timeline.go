@@ -239,7 +239,7 @@ func (s *speaker) renderSentence(f Fact) string {
 		return blocksSentence(f)
 	case KindDeschedulerStarted:
 		return "The descheduler was started."
-	case KindMigrationResult, KindMigrationCompleted, KindEvictionRequested, KindGapOpened, KindGapClosed, KindNodeLoad,
+	case KindMigrationResult, KindMigrationCompleted, KindEvictionRequested, KindGapOpened, KindGapClosed, KindNodeLoad, KindMigrationTransfer,
 		KindCooldownDecided, KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:
 		return "" // said by the migration's phases, by requestLines and by gapLines
 	}

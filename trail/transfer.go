@@ -112,7 +112,7 @@ func (t Transfers) Read(s TransferSpan) *TransferDetail {
 	return d
 }
 
-// Convergence says whether copying kept up with a guest that goes on writing; empty where that did not show.
+// Convergence is whether copying kept up with a guest that goes on writing; empty where that did not show.
 type Convergence string
 
 // The ways in which a transfer ends.

@@ -46,25 +46,27 @@ func TestTransferIsDue(t *testing.T) {
 	}
 }
 
-// point is a sample so long after noon.
-func point(after time.Duration, value float64) trail.LoadPoint {
+// newPoint returns a sample so long after noon.
+func newPoint(after time.Duration, value float64) trail.LoadPoint {
 	return trail.LoadPoint{At: addToNoon(after), Value: value}
 }
 
 // TestTransfersRead summarizes the samples of one migration: those within its time, of its VM.
 func TestTransfersRead(t *testing.T) {
 	t.Parallel()
-	of := func(vmi, metric string) trail.TransferKey { return trail.TransferKey{Namespace: "shop", VMI: vmi, Metric: metric} }
+	of := func(vmi, metric string) trail.TransferKey {
+		return trail.TransferKey{Namespace: "shop", VMI: vmi, Metric: metric}
+	}
 	all := trail.Transfers{
 		Metrics: []trail.LoadMetric{
 			{Name: trail.TransferProcessed}, {Name: trail.TransferRemaining}, {Name: trail.TransferDirtyRate},
 			{Name: trail.TransferRate}, {Name: trail.TransferPause, Lack: trail.LackRefused},
 		},
 		Points: map[trail.TransferKey][]trail.LoadPoint{
-			of("db", trail.TransferProcessed): {point(-1, 9000), point(0, 100), point(15*time.Second, 300), point(30*time.Second, 290), point(31*time.Second, 9000)},
-			of("db", trail.TransferRemaining): {point(0, 200), point(15*time.Second, 10), point(30*time.Second, 20)},
-			of("db", trail.TransferDirtyRate): {point(15*time.Second, 0), point(30*time.Second, 60)},
-			of("web", trail.TransferRate):     {point(15*time.Second, 70)},
+			of("db", trail.TransferProcessed): {newPoint(-1, 9000), newPoint(0, 100), newPoint(15*time.Second, 300), newPoint(30*time.Second, 290), newPoint(31*time.Second, 9000)},
+			of("db", trail.TransferRemaining): {newPoint(0, 200), newPoint(15*time.Second, 10), newPoint(30*time.Second, 20)},
+			of("db", trail.TransferDirtyRate): {newPoint(15*time.Second, 0), newPoint(30*time.Second, 60)},
+			of("web", trail.TransferRate):     {newPoint(15*time.Second, 70)},
 		},
 	}
 	d := all.Read(trail.TransferSpan{Namespace: "shop", VMI: "db", From: noon, To: addToNoon(30 * time.Second)})

@@ -157,11 +157,11 @@ func (c *weeklyCost) addMigration(m trail.Migration) {
 		c.NotMeasured++
 	}
 	if m.GuestPause != nil {
-		c.GuestPause = new(*m.GuestPause + deref(c.GuestPause))
+		c.GuestPause = new(*m.GuestPause + valueOrZero(c.GuestPause))
 	}
 }
 
-func deref(v *float64) float64 {
+func valueOrZero(v *float64) float64 {
 	if v == nil {
 		return 0
 	}
