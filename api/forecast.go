@@ -46,7 +46,9 @@ func forecastDrain(ctx context.Context, reader Reader, r *http.Request) (reply, 
 	if err := readParams(forecastParams(), r.URL.RawQuery, time.Now().UTC(), &q); err != nil {
 		return reply{}, err
 	}
-	return newJSONReply(reader.DrainForecast(ctx, q))
+	d, err := reader.DrainForecast(ctx, q)
+	answer, err := newJSONReply(d, err)
+	return withRecorder(answer, err, d.Recorder, d.NotObserved)
 }
 
 func (s *reads) forecastRoute() route {
@@ -86,7 +88,7 @@ func drainForecastSchema() schema {
 	})
 	return withDescription(newObjectSchema([]string{
 		"node", "at", "moves", "shuts_down", "stays", "parallel_per_node", "parallel_per_cluster", "others", "succeeded", "failed", "never_moved", "guests",
-	}, fields{
+	}, append(fields{
 		{"node", newTextSchema()},
 		{"at", newTimeSchema("The forecast is as of then: now, or when the cluster was last seen.")},
 		{"draining_since", newTimeSchema("Since when the node is being drained. Missing where it is not.")},
@@ -105,5 +107,6 @@ func drainForecastSchema() schema {
 		{"failed", newCountSchema("Failed ones that it rests on.")},
 		{"never_moved", newCountSchema("VMs that move, of which no migration is known: they are taken to be like others.")},
 		{"guests", withDescription(listOf(guest), "Those that stay, those that are shut down, then those that move, the last to leave first.")},
-	}), "How a drain of a node would go, or goes on.")
+		{"limited", schema{Type: types{"boolean"}, Description: "True where VMs of other namespaces may be there, which you may not see: they are neither listed nor counted."}},
+	}, recordingFields("The gaps since the drain began, at least of the last hour, newest first, at most ten.")...)), "How a drain of a node would go, or goes on.")
 }

@@ -50,7 +50,7 @@ one in ten drains is done sooner, one in ten later. Exit status 3 when the node 
 
 // writeForecast writes the forecast of a drain for people.
 func writeForecast(out io.Writer, d forecast.Drain) error {
-	text := asOf(d.At) + wrapParagraph(cleanText(d.Text())) + "\n"
+	text := asOf(d.At) + wrapParagraph(cleanText(d.Text())) + "\n" + recordingText(d.Recorder, d.NotObserved)
 	if len(d.Guests) > 0 {
 		t := textTable{columns: []tableColumn{
 			{head: "VM"}, {head: "WHAT"}, {head: "LEFT AFTER"}, {head: "BETWEEN"}, {head: "LAST"}, {head: "MOVED"}, {head: "FAILED"}, {head: "WHY", prose: true},

@@ -66,7 +66,8 @@ func (s *Reader) DrainForecast(ctx context.Context, q trail.Question) (forecast.
 	if err != nil {
 		return forecast.Drain{}, err
 	}
-	return d.SeenBy(s.scope.Sees), nil
+	d.Recorder, d.NotObserved, err = s.recordingOf(ctx, cluster, true, pg.EarlierTime(d.DrainingSince, at.Add(-lookback)), at)
+	return d.SeenBy(s.scope), err
 }
 
 // DrainForecastAt says how the drain of a node of a cluster would go, or goes on, as of a time up to which it is known.

@@ -163,3 +163,23 @@ func TestAnswersNameGaps(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, free.NotObserved, "that nothing is in its way is said of now")
 }
+
+// TestForecastNamesGaps forecasts the drain of a node of a cluster that nobody watches any more, and that was not seen for a while
+// in the last hour.
+func TestForecastNamesGaps(t *testing.T) {
+	t.Parallel()
+	h := newMinutes()
+	h.kubeVirt(0, "v1.8.4")
+	h.observeGap(2, 3)
+	h.observeVM(10, "db", "")
+	h.observeGap(40, 45)
+	s := storetest.New(t)
+	storetest.Record(t, s, h.facts)
+	require.NoError(t, s.For("c1", "a").Alive(t.Context(), timeAtMinute(90), nil))
+	d, err := s.DrainForecast(t.Context(), trail.Question{Cluster: "c1", Of: trail.Subject{Kind: trail.SubjectNode, Name: "n1"}})
+	require.NoError(t, err)
+	require.Equal(t, timeAtMinute(90), d.At)
+	require.Len(t, d.NotObserved, 1)
+	require.Equal(t, timeAtMinute(40), d.NotObserved[0].OpenedAt.UTC())
+	require.Equal(t, trail.RecorderNotRecording, d.Recorder.State)
+}

@@ -57,8 +57,12 @@ type Drain struct {
 	Others        int       `json:"others"`           // migrations of other nodes that are under way
 	Succeeded     int       `json:"succeeded"`        // attempts in the history that the estimate rests on
 	Failed        int       `json:"failed"`
-	NeverMoved    int       `json:"never_moved"` // guests that move, of which no move is known: they are taken to be like others
-	Guests        []Leaving `json:"guests"`      // those that stay first, then in the order in which they are expected to leave, the last first
+	NeverMoved    int       `json:"never_moved"`       // guests that move, of which no move is known: they are taken to be like others
+	Guests        []Leaving `json:"guests"`            // those that stay first, then in the order in which they are expected to leave, the last first
+	Limited       bool      `json:"limited,omitempty"` // guests of other namespaces than those listed may be there
+
+	Recorder    *trail.RecorderNote `json:"recorder,omitempty"`     // nil: not asked for
+	NotObserved []trail.Gap         `json:"not_observed,omitempty"` // gaps since the drain began, at least of the last hour; the newest first
 }
 
 // Raised says how long a drain takes with another limit, as long as migrations that run side by side do not slow each other
@@ -117,11 +121,15 @@ func (n Node) Forecast() Drain {
 }
 
 // SeenBy returns the forecast with only those guests whose namespace may be seen; the band is that of all.
-func (d Drain) SeenBy(sees func(namespace string) bool) Drain {
+func (d Drain) SeenBy(scope trail.Scope) Drain {
+	if !scope.Limited() {
+		return d
+	}
 	all := d.Guests
+	d.Limited = true
 	d.Guests, d.Moving, d.ShuttingDown, d.Staying, d.NeverMoved = []Leaving{}, 0, 0, 0, 0
 	for _, g := range all {
-		if sees(g.Namespace) {
+		if scope.Sees(g.Namespace) {
 			d.addGuest(g)
 		}
 	}

@@ -117,8 +117,11 @@ func TestWhatIsNotKnownIsSaid(t *testing.T) {
 	require.Equal(t, known, n.Forecast(), "the same question has the same answer")
 	empty := forecast.Node{Name: "n1", At: noon, History: newHistory(0)}.Forecast()
 	require.Equal(t, "A drain of n1 has nothing to do: no VM runs there.", empty.Text())
-	seen := known.SeenBy(func(namespace string) bool { return namespace == "bank" })
+	seen := known.SeenBy(trail.Only("c", "bank"))
 	require.Empty(t, seen.Guests)
 	require.Zero(t, seen.Moving)
 	require.Equal(t, known.Band, seen.Band)
+	require.Equal(t, "A drain of n1 does nothing to VMs that you may see: none of them runs there.", seen.Text(), "others' VMs may run there")
+	require.Contains(t, known.SeenBy(trail.Only("c", "shop")).Text(), "Of the VMs that you may see, a drain of n1 moves 2 VMs. The VMs that move have left after")
+	require.Equal(t, known, known.SeenBy(trail.Within("c")), "who sees all of them")
 }

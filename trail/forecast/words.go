@@ -33,8 +33,13 @@ func (d Drain) describeGuests() string {
 	if !d.DrainingSince.IsZero() {
 		begin = "The drain of " + d.Node + ", which goes on since " + trail.FormatClock(d.DrainingSince) + ","
 	}
-	if len(parts) == 0 {
+	switch {
+	case len(parts) == 0 && d.Limited:
+		return begin + " does nothing to VMs that you may see: none of them runs there."
+	case len(parts) == 0:
 		return begin + " has nothing to do: no VM runs there."
+	case d.Limited:
+		begin = "Of the VMs that you may see, " + strings.ToLower(begin[:1]) + begin[1:]
 	}
 	last := len(parts) - 1
 	if last == 0 {
@@ -56,7 +61,7 @@ func (d Drain) describeBand() string {
 	switch {
 	case d.Moving == 1:
 		which = "The one that moves has"
-	case d.Staying+d.ShuttingDown == 0:
+	case d.Staying+d.ShuttingDown == 0 && !d.Limited:
 		which = "All have"
 	}
 	text := fmt.Sprintf("%s left after about %s; in four of five cases between %s and %s.", which, formatAge(d.Band.Mid), formatAge(d.Band.Low), formatAge(d.Band.High))
