@@ -132,6 +132,13 @@ func (r turnReader) DrainForecast(ctx context.Context, q trail.Question) (foreca
 	return askSoon(ctx, r, func(ctx context.Context, reader Reader) (forecast.Drain, error) { return reader.DrainForecast(ctx, q) })
 }
 
+// Limits implements Reader.
+func (r turnReader) Limits(ctx context.Context, cluster string) ([]forecast.Limits, error) {
+	return askSoon(ctx, r, func(ctx context.Context, reader Reader) ([]forecast.Limits, error) {
+		return reader.Limits(ctx, cluster)
+	})
+}
+
 // Find implements Reader.
 func (r turnReader) Find(ctx context.Context, cluster, text string) ([]trail.Found, int, error) {
 	a, err := askSoon(ctx, r, func(ctx context.Context, reader Reader) (a SearchAnswer, err error) {

@@ -42,7 +42,7 @@ func (s *reads) buildRoutes() []route {
 		all = append(all, s.listRoute(v))
 	}
 	all = append(append(all, s.whyRoutes()...), s.whatIfRoute(), s.namesRoute(), s.searchRoute(), s.nodesRoute())
-	return append(all, s.clustersRoute(), s.compareRoute(), s.forecastRoute(), s.recordersRoute(), s.settingsRoute())
+	return append(all, s.clustersRoute(), s.compareRoute(), s.forecastRoute(), s.limitsRoute(), s.recordersRoute(), s.settingsRoute())
 }
 
 // newHandler answers within bounds, compressed where the client likes that.

@@ -52,6 +52,8 @@ func (f *fakeReader) DrainForecast(context.Context, trail.Question) (forecast.Dr
 	return forecast.Drain{Node: "worker-1", Guests: []forecast.Leaving{}}, nil
 }
 
+func (f *fakeReader) Limits(context.Context, string) ([]forecast.Limits, error) { return nil, nil }
+
 func (f *fakeReader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {
 	return f.whatIf(ctx, q)
 }

@@ -43,6 +43,8 @@ type Reader interface {
 	Compare(ctx context.Context, q trail.CompareQuery) ([]trail.ClusterComparison, error)
 	// DrainForecast says how a drain of a node would go, or goes on, as of now. Errors are those of Why.
 	DrainForecast(ctx context.Context, q trail.Question) (forecast.Drain, error)
+	// Limits reports, by cluster, whether KubeVirt's limits fit the migrations of the last week; nothing to who may not see all of a cluster.
+	Limits(ctx context.Context, cluster string) ([]forecast.Limits, error)
 	// Find searches a cluster, or all of them, for a text. Total is how many VMs, nodes and migrations there are, of which at most
 	// trail.MostFound are found.
 	Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error)

@@ -111,6 +111,16 @@ func (c *Client) DrainForecast(ctx context.Context, q trail.Question) (d forecas
 	return d, err
 }
 
+// Limits implements api.Reader.
+func (c *Client) Limits(ctx context.Context, cluster string) (all []forecast.Limits, err error) {
+	body, _, err := c.get(ctx, api.LimitsURL(cluster), "application/json")
+	if err != nil {
+		return nil, err
+	}
+	err = c.parseJSON(body, &all)
+	return all, err
+}
+
 // Recorders implements api.Reader.
 func (c *Client) Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error) {
 	var all []trail.RecorderStatus

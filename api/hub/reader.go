@@ -152,6 +152,21 @@ func (r reader) Compare(ctx context.Context, q trail.CompareQuery) ([]trail.Clus
 	return all, err
 }
 
+// Limits implements api.Reader.
+func (r reader) Limits(ctx context.Context, cluster string) ([]forecast.Limits, error) {
+	var all []forecast.Limits
+	err := gatherAnswers(ctx, cluster, func(ctx context.Context, c *client.Client, at place) ([]forecast.Limits, error) {
+		return c.Limits(ctx, at.cluster)
+	}, func(a *asking, at place, found []forecast.Limits) {
+		for _, l := range found {
+			l.Cluster = a.nameOf(at.source, l.Cluster)
+			all = append(all, l)
+		}
+	})
+	slices.SortFunc(all, func(a, b forecast.Limits) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return all, err
+}
+
 // Nodes implements api.Reader.
 func (r reader) Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error) {
 	var all []trail.NodeSummary

@@ -97,6 +97,7 @@ func useEverything(t *testing.T, database string) {
 	}
 	for _, cluster := range names {
 		run("drain-preview", "worker-1", "--cluster", cluster)
+		run("limits", "--cluster", cluster)
 		run("why", "demo/vm-d", "--cluster", cluster)
 		run("why-not", "demo/vm-d", "--cluster", cluster, "--at", "2026-11-21T00:40:00Z")
 		run("why", "node", "worker-1", "--cluster", cluster)

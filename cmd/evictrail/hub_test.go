@@ -207,7 +207,7 @@ func TestHubAnswersAsOneDatabase(t *testing.T) {
 			questions = append(questions, append(append([]string{}, noun...), more...))
 		}
 	}
-	questions = append(questions, []string{"top"}, []string{"timeline", "--limit", "2500"}, []string{"settings"}, []string{"search", "vm-"}, []string{"search", "worker"}, []string{"search", "nobody"}, []string{"clusters", "--cluster", "nowhere"}, []string{"compare", "--since", "2026-11-20"}, []string{"compare", "--since", "2026-11-20", "--until", "2026-11-20"}, []string{"why-not", "node", "worker-2"}, []string{"why", "demo/nobody"}, []string{"whatif"},
+	questions = append(questions, []string{"top"}, []string{"timeline", "--limit", "2500"}, []string{"settings"}, []string{"search", "vm-"}, []string{"search", "worker"}, []string{"search", "nobody"}, []string{"clusters", "--cluster", "nowhere"}, []string{"limits"}, []string{"compare", "--since", "2026-11-20"}, []string{"compare", "--since", "2026-11-20", "--until", "2026-11-20"}, []string{"why-not", "node", "worker-2"}, []string{"why", "demo/nobody"}, []string{"whatif"},
 		[]string{"evacuations", "--cluster", "nowhere"}, []string{"evacuations", "--cluster", "nowhere", "-o", "csv"}, []string{"loops", "-n", "demo", "--node", "worker-1"})
 	atOnce := make(chan struct{}, 2)
 	for _, q := range questions {

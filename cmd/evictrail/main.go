@@ -119,7 +119,7 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 	)
 	root.AddCommand(newRun(), newRecord(), newDemo(), newPlay(), newAudit())
 	root.AddCommand(
-		withNodeHint(newWhy()), withNodeHint(newWhyNot()), newDrainPreview(), newWhatIf(), newSettings(), newTop(), newSearch(), newClusters(), newCompare(), newMCP(), newHub(),
+		withNodeHint(newWhy()), withNodeHint(newWhyNot()), newDrainPreview(), newLimits(), newWhatIf(), newSettings(), newTop(), newSearch(), newClusters(), newCompare(), newMCP(), newHub(),
 	)
 	for _, l := range []list{
 		requestsList, evacuationsList, migrationsList, downtimesList, cooldownsList, loopsList, drainsList, gapsList, loadsList, consequencesList, outagesList, timelineList,

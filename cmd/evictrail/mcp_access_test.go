@@ -29,7 +29,7 @@ func assistantTargets(vm, node string) []string {
 			about = `{"q": "vm-1"}`
 		case "whatif":
 			about = fmt.Sprintf(`{"node": %q, "policies": ["try-once"]}`, node)
-		case "top", "clusters", "settings", "compare":
+		case "top", "clusters", "settings", "compare", "limits":
 			out = append(out, assistantTarget(tool.name, `{"cluster": "other"}`))
 		default:
 			out = append(out, assistantTarget(tool.name, `{"limit": 200, "cluster": "shared"}`))

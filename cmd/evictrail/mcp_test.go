@@ -143,6 +143,7 @@ func TestMCPAnswersAsTheCommands(t *testing.T) {
 		{"top", "top --sort attempts", arguments{"sort": "attempts"}, "/"},
 		{"search", "search vm-", arguments{"q": "vm-"}, "/search?q=vm-"},
 		{"clusters", "clusters", nil, "/"},
+		{"limits", "limits --cluster " + cluster, arguments{"cluster": cluster}, "none"},
 		{"compare", "compare --since 2026-11-20 --until 2026-11-22", arguments{"since": "2026-11-20", "until": "2026-11-22"}, "none"},
 		{"loops", "loops --limit 2", arguments{"limit": 2}, "/loops"},
 		{"loops", "loops --open", arguments{"state": "open"}, "/loops?open=true"},
@@ -201,6 +202,7 @@ func TestMCPObjects(t *testing.T) {
 		{"migrations", "migrations --vm demo/vm-d", arguments{"vm": "demo/vm-d"}},
 		{"search", "search worker-2", arguments{"q": "worker-2"}},
 		{"clusters", "clusters", nil},
+		{"limits", "limits --cluster c-node-drain", arguments{"cluster": "c-node-drain"}},
 		{"compare", "compare --since 2026-11-20", arguments{"since": "2026-11-20"}},
 		{"settings", "settings --at 2026-11-21T00:40:00Z", arguments{"at": "2026-11-21T00:40:00Z"}},
 	} {

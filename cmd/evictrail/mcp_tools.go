@@ -68,6 +68,12 @@ var listTools = sync.OnceValue(func() []assistantTool {
 			assistant.answerForecast,
 		),
 		newTool(
+			newLimits(),
+			"Whether KubeVirt's limits on parallel migrations fit what was asked of them in the last week, and which to raise.",
+			api.LimitsArguments().Schema(),
+			assistant.answerLimits,
+		),
+		newTool(
 			newSearch(),
 			"Find VMs, nodes and migrations by a part of their names, where a name or its namespace is not known.",
 			api.SearchArguments().Schema(),
@@ -238,6 +244,22 @@ func (a assistant) answerForecast(ctx context.Context, arguments json.RawMessage
 	})
 	out.addCutNote(shown, len(all), "VMs", "Those that decide come first.")
 	out.addPage("Page", web.PageOf(q.Cluster, q.Of, q.At))
+	return out, err
+}
+
+func (a assistant) answerLimits(ctx context.Context, arguments json.RawMessage) (toolAnswer, error) {
+	var q trail.Question
+	if err := api.LimitsArguments().Read(arguments, nowUTC(), &q); err != nil {
+		return toolAnswer{}, err
+	}
+	all, err := loadLimits(ctx, a.reader, q.Cluster)
+	if err != nil {
+		return toolAnswer{}, err
+	}
+	out, shown, err := fitAnswer(len(all), func(first int) (toolAnswer, error) {
+		return newToolAnswer(renderLimits(all[:first]), all[:first])
+	})
+	out.addCutNote(shown, len(all), "clusters", "Ask about one with the argument cluster.")
 	return out, err
 }
 
