@@ -15,7 +15,7 @@ import (
 )
 
 // TestLimitsRestOnTheMigrations records simulated clusters and compares what is said of their limits with what the migrations say
-// that all facts make. Who may not see all of a cluster is told nothing.
+// that all facts make. Who may not see all of a cluster gets no answer.
 func TestLimitsRestOnTheMigrations(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
