@@ -20,10 +20,10 @@ SELECT
   sum(counts) FILTER (WHERE outcome = 'succeeded') AS moves,
   sum(counts) FILTER (WHERE outcome IN ('failed', 'aborted')) AS failed,
   sum(counts) FILTER (WHERE need = 'not_needed') AS not_needed,
-  sum(counts * extract(epoch FROM copy_time)) AS copying,
-  sum(counts * extract(epoch FROM reserved_time)) AS held_twice,
-  sum(counts * guest_memory / 1073741824.0 * extract(epoch FROM reserved_time) / 3600) AS gib_hours,
-  sum(counts * data_processed) AS copied,
+  sum(counts * date_part('epoch', copy_time)) AS copying,
+  sum(counts * date_part('epoch', reserved_time)) AS held_twice,
+  sum(counts * guest_memory / 1073741824.0 * date_part('epoch', reserved_time) / 3600) AS gib_hours,
+  sum(counts * data_processed)::double precision AS copied,
   (count(data_processed)::double precision / nullif(count(running_at), 0)) AS measured
 FROM found
 GROUP BY requester_class, requester, trigger

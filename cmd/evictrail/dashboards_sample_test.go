@@ -87,7 +87,7 @@ func TestDashboardsSayThatTheyReadASample(t *testing.T) {
 			a.of[q.Panel+"/"+q.RefID] = q
 		}
 	}
-	require.Len(t, a.of, 7, "panels that ask for a sample")
+	require.Len(t, a.of, 8, "panels that ask for a sample")
 	for name, q := range a.of {
 		require.Contains(t, a.explainQuery(t, q, "shop"), "migrations_sampled", "%s reads the index of the sample", name)
 		require.Equal(t, a.queryUnsampledPanel(t, name, "tiny"), a.queryPanel(t, name, "tiny"), "%s of few", name)
@@ -95,10 +95,11 @@ func TestDashboardsSayThatTheyReadASample(t *testing.T) {
 	}
 
 	for name, columns := range map[string][]string{
-		"Started migrations by cause/A":   {"value"},
-		"Requesters and stated reasons/A": {"vms", "moves", "failed"},
-		"Time per phase by outcome/A":     {"waits", "target_starts", "target_prepares", "handover", "data_moves"},
-		"Moves between nodes/nodes":       {"arc__succeeded", "arc__failed"},
+		"Started migrations by cause/A":     {"value"},
+		"Requesters and stated reasons/A":   {"vms", "moves", "failed"},
+		"Time per phase by outcome/A":       {"waits", "target_starts", "target_prepares", "handover", "data_moves"},
+		"Moves between nodes/nodes":         {"arc__succeeded", "arc__failed"},
+		"Cost of migrations by requester/A": {"moves", "failed", "copying", "held_twice"},
 	} {
 		got, want := sumColumns(a.queryPanel(t, name, "shop"), columns), sumColumns(a.queryUnsampledPanel(t, name, "shop"), columns)
 		for _, c := range columns {
