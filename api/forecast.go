@@ -59,8 +59,8 @@ func (s *reads) forecastRoute() route {
 		params:   append([]parameter{pathParam("node", "The name of the node.", "worker-1")}, describeParams(forecastParams())...),
 		problems: whyProblems,
 		answers: []answer{
-			{http.StatusOK, "The forecast.", readHeaders, jsonContent(newRefSchema("DrainForecast"), nil)},
-			newUnchangedAnswer(readHeaders),
+			{http.StatusOK, "The forecast.", whyHeaders, jsonContent(newRefSchema("DrainForecast"), nil)},
+			newUnchangedAnswer(whyHeaders),
 		},
 		handler: s.newHandler(forecastDrain),
 	}
