@@ -242,6 +242,16 @@ func (c *Client) parseProblem(body []byte) error {
 	return fmt.Errorf("ask %s: %w", c.base, &p)
 }
 
+// getJSON asks for JSON and reads it.
+func getJSON[T any](ctx context.Context, c *Client, at *url.URL) (answer T, err error) {
+	body, _, err := c.get(ctx, at, "application/json")
+	if err != nil {
+		return answer, err
+	}
+	err = c.parseJSON(body, &answer)
+	return answer, err
+}
+
 // parseJSON reads JSON.
 func (c *Client) parseJSON(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {

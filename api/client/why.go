@@ -15,46 +15,22 @@ import (
 
 // Why is Store.Why.
 func (c *Client) Why(ctx context.Context, q trail.Question) (trail.Answer, error) {
-	var a trail.Answer
-	body, _, err := c.get(ctx, api.QuestionURL(q, false), "application/json")
-	if err != nil {
-		return a, err
-	}
-	err = c.parseJSON(body, &a)
-	return a, err
+	return getJSON[trail.Answer](ctx, c, api.QuestionURL(q, false))
 }
 
 // WhyNot is Store.WhyNot.
 func (c *Client) WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer, error) {
-	var a trail.NotAnswer
-	body, _, err := c.get(ctx, api.QuestionURL(q, true), "application/json")
-	if err != nil {
-		return a, err
-	}
-	err = c.parseJSON(body, &a)
-	return a, err
+	return getJSON[trail.NotAnswer](ctx, c, api.QuestionURL(q, true))
 }
 
 // Names is Store.Names.
 func (c *Client) Names(ctx context.Context, q trail.NameQuery) ([]string, error) {
-	var names []string
-	body, _, err := c.get(ctx, api.NamesURL(q), "application/json")
-	if err != nil {
-		return nil, err
-	}
-	err = c.parseJSON(body, &names)
-	return names, err
+	return getJSON[[]string](ctx, c, api.NamesURL(q))
 }
 
 // Nodes implements api.Reader.
 func (c *Client) Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error) {
-	var nodes []trail.NodeSummary
-	body, _, err := c.get(ctx, api.NodesURL(q), "application/json")
-	if err != nil {
-		return nil, err
-	}
-	err = c.parseJSON(body, &nodes)
-	return nodes, err
+	return getJSON[[]trail.NodeSummary](ctx, c, api.NodesURL(q))
 }
 
 // Live reports whether the evictrail lives.
@@ -81,75 +57,36 @@ func (c *Client) CheckPage(ctx context.Context, at *url.URL) error {
 
 // Fleet implements api.Reader.
 func (c *Client) Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error) {
-	var lines []trail.FleetLine
-	body, _, err := c.get(ctx, api.ClustersURL(worst), "application/json")
-	if err != nil {
-		return nil, err
-	}
-	err = c.parseJSON(body, &lines)
-	return lines, err
+	return getJSON[[]trail.FleetLine](ctx, c, api.ClustersURL(worst))
 }
 
 // Compare implements api.Reader.
 func (c *Client) Compare(ctx context.Context, q trail.CompareQuery) ([]trail.ClusterComparison, error) {
-	var all []trail.ClusterComparison
-	body, _, err := c.get(ctx, api.ComparisonURL(q), "application/json")
-	if err != nil {
-		return nil, err
-	}
-	err = c.parseJSON(body, &all)
-	return all, err
+	return getJSON[[]trail.ClusterComparison](ctx, c, api.ComparisonURL(q))
 }
 
 // DrainForecast implements api.Reader.
-func (c *Client) DrainForecast(ctx context.Context, q trail.Question) (d forecast.Drain, err error) {
-	body, _, err := c.get(ctx, api.DrainForecastURL(q), "application/json")
-	if err != nil {
-		return d, err
-	}
-	err = c.parseJSON(body, &d)
-	return d, err
+func (c *Client) DrainForecast(ctx context.Context, q trail.Question) (forecast.Drain, error) {
+	return getJSON[forecast.Drain](ctx, c, api.DrainForecastURL(q))
 }
 
 // Limits implements api.Reader.
-func (c *Client) Limits(ctx context.Context, cluster string) (all []forecast.Limits, err error) {
-	body, _, err := c.get(ctx, api.LimitsURL(cluster), "application/json")
-	if err != nil {
-		return nil, err
-	}
-	err = c.parseJSON(body, &all)
-	return all, err
+func (c *Client) Limits(ctx context.Context, cluster string) ([]forecast.Limits, error) {
+	return getJSON[[]forecast.Limits](ctx, c, api.LimitsURL(cluster))
 }
 
 // Recorders implements api.Reader.
 func (c *Client) Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error) {
-	var all []trail.RecorderStatus
-	body, _, err := c.get(ctx, api.RecordersURL(cluster, from, to), "application/json")
-	if err != nil {
-		return nil, err
-	}
-	err = c.parseJSON(body, &all)
-	return all, err
+	return getJSON[[]trail.RecorderStatus](ctx, c, api.RecordersURL(cluster, from, to))
 }
 
 // Settings implements api.Reader.
 func (c *Client) Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.SettingsInForce, error) {
-	var all []trail.SettingsInForce
-	body, _, err := c.get(ctx, api.SettingsURL(q), "application/json")
-	if err != nil {
-		return nil, err
-	}
-	err = c.parseJSON(body, &all)
-	return all, err
+	return getJSON[[]trail.SettingsInForce](ctx, c, api.SettingsURL(q))
 }
 
 // Find implements api.Reader.
 func (c *Client) Find(ctx context.Context, cluster, text string) ([]trail.Found, int, error) {
-	var a api.SearchAnswer
-	body, _, err := c.get(ctx, api.SearchURL(api.SearchQuery{Cluster: cluster, Text: text}), "application/json")
-	if err != nil {
-		return nil, 0, err
-	}
-	err = c.parseJSON(body, &a)
+	a, err := getJSON[api.SearchAnswer](ctx, c, api.SearchURL(api.SearchQuery{Cluster: cluster, Text: text}))
 	return a.Found, a.Total, err
 }

@@ -3,24 +3,23 @@ SELECT
     cluster,
     date_trunc('week', finished_at, 'UTC') AS week,
     namespace,
-    source_node AS node,
+    node,
     trigger,
-    coalesce(requester_class, 'unknown') AS requester_class,
+    requester_class,
     requester,
     count(*) FILTER (WHERE outcome = 'succeeded') AS moves,
     count(*) FILTER (WHERE outcome IN ('failed', 'aborted')) AS failed,
     count(*) FILTER (WHERE need = 'not_needed') AS not_needed,
-    coalesce(sum(greatest(finished_at - running_at, interval '0')), interval '0') AS copy_time,
-    coalesce(sum(greatest(finished_at - scheduling_at, interval '0')), interval '0') AS reserved_time,
-    coalesce(sum(guest_memory / 1073741824.0
-        * greatest(extract(epoch FROM finished_at - scheduling_at), 0) / 3600), 0)::double precision AS reserved_gib_hours,
+    coalesce(sum(copy_time), interval '0') AS copy_time,
+    coalesce(sum(reserved_time), interval '0') AS reserved_time,
+    coalesce(sum(guest_memory / 1073741824.0 * extract(epoch FROM reserved_time) / 3600), 0)::double precision AS reserved_gib_hours,
     coalesce(sum(data_processed), 0)::bigint AS data_processed,
     count(data_processed) AS measured,
-    count(*) FILTER (WHERE running_at IS NOT NULL AND data_processed IS NULL) AS not_measured,
-    make_interval(secs => sum(guest_pause)) AS guest_pause
-FROM evictrail.migrations
+    count(transfer_lack) AS not_measured,
+    sum(guest_pause) AS guest_pause
+FROM evictrail_v1.migrations
 WHERE finished_at IS NOT NULL
-GROUP BY cluster, date_trunc('week', finished_at, 'UTC'), namespace, source_node, trigger, coalesce(requester_class, 'unknown'), requester;
+GROUP BY cluster, week, namespace, node, trigger, requester_class, requester;
 
 COMMENT ON VIEW evictrail_v1.weekly_move_costs IS 'What the migrations of a week cost, by namespace, node, trigger and requester. Each counts in the week of its end.';
 COMMENT ON COLUMN evictrail_v1.weekly_move_costs.cluster IS 'Cluster that the row belongs to: --cluster, else the UID of its kube-system namespace.';

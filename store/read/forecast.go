@@ -1,7 +1,6 @@
 package read
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -90,7 +89,7 @@ func (s *Reader) forecastDrain(ctx context.Context, cluster, node string, at tim
 // loadForecastNode returns a node with what a forecast rests on, as of a time.
 func loadForecastNode(ctx context.Context, tx pgx.Tx, cluster, node string, at time.Time) (forecast.Node, error) {
 	var rows forecast.Rows
-	settings, err := loadSettings(ctx, tx, cluster)
+	inForce, err := loadKubeVirt(ctx, tx, cluster)
 	if err != nil {
 		return forecast.Node{}, err
 	}
@@ -124,10 +123,6 @@ func loadForecastNode(ctx context.Context, tx pgx.Tx, cluster, node string, at t
 	var draining *time.Time
 	if err := tx.QueryRow(ctx, forecastDrainQuery, args).Scan(&draining); err != nil {
 		return forecast.Node{}, err
-	}
-	var inForce trail.KubeVirtSettings
-	if len(settings) > 0 {
-		inForce = *cmp.Or(settings[len(settings)-1].KubeVirt, &inForce)
 	}
 	n := forecast.NewNode(cluster, node, at, inForce, rows)
 	n.DrainingSince = pg.TimeOrZero(draining)

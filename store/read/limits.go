@@ -2,7 +2,6 @@ package read
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,62 +23,53 @@ LIMIT 20000`
 // Limits reports, by cluster, whether KubeVirt's limits fit the migrations of the last forecast.LimitsLookBack; nothing to a caller
 // who may not see all of a cluster, as slots are shared by all.
 func (s *Reader) Limits(ctx context.Context, cluster string) ([]forecast.Limits, error) {
-	cluster, within := s.scope.Cluster(cluster)
-	if !within || s.scope.Limited() {
+	if s.scope.Limited() {
 		return nil, nil
 	}
-	var out []forecast.Limits
-	err := s.runReadOnly(ctx, "weigh limits", func(tx pgx.Tx) error {
-		out = nil
-		clusters, err := loadTexts(ctx, tx, clustersNamedQuery, pgx.StrictNamedArgs{"cluster": cluster})
-		if err != nil {
-			return err
-		}
-		for _, name := range clusters {
-			t, err := s.loadTraffic(ctx, tx, name)
-			if err != nil {
-				return err
-			}
-			out = append(out, t.Weigh())
-		}
-		return nil
-	})
+	clusters, err := s.Signs(ctx, cluster)
 	if err != nil {
-		return nil, pg.Explain("weigh limits", err)
+		return nil, err
 	}
-	for i := range out {
-		if out[i].Recorder, out[i].NotObserved, err = s.recordingOf(ctx, out[i].Cluster, true, out[i].From, out[i].To); err != nil {
+	var out []forecast.Limits
+	for _, c := range clusters {
+		l, err := s.weighLimits(ctx, c.Cluster)
+		if err != nil {
 			return nil, err
 		}
+		out = append(out, l)
 	}
 	return out, nil
 }
 
-// loadTraffic returns what migrations of a cluster asked of the limits, as of when it was last seen.
-func (s *Reader) loadTraffic(ctx context.Context, tx pgx.Tx, cluster string) (forecast.Traffic, error) {
+// weighLimits reports whether the limits of a cluster fit, as of when it was last seen.
+func (s *Reader) weighLimits(ctx context.Context, cluster string) (l forecast.Limits, err error) {
 	at, err := s.LastSeen(ctx, cluster, s.asOf())
 	if err != nil {
-		return forecast.Traffic{}, err
+		return l, err
 	}
 	t := forecast.Traffic{Cluster: cluster, From: at.Add(-forecast.LimitsLookBack), To: at}
-	settings, err := loadSettings(ctx, tx, cluster)
-	if err != nil {
-		return t, err
+	if err := s.runReadOnly(ctx, "weigh limits", func(tx pgx.Tx) error { return loadTraffic(ctx, tx, &t) }); err != nil {
+		return l, pg.Explain("weigh limits", err)
 	}
-	inForce := &trail.KubeVirtSettings{}
-	for _, of := range slices.Backward(settings) {
-		if of.KubeVirt != nil {
-			inForce = of.KubeVirt
-			break
-		}
+	l = t.Weigh()
+	l.Recorder, l.NotObserved, err = s.recordingOf(ctx, cluster, true, t.From, t.To)
+	return l, err
+}
+
+// loadTraffic fills in what migrations of a cluster asked of the limits, and these.
+func loadTraffic(ctx context.Context, tx pgx.Tx, t *forecast.Traffic) error {
+	inForce, err := loadKubeVirt(ctx, tx, t.Cluster)
+	if err != nil {
+		return err
 	}
 	t.PerCluster, t.PerNode = inForce.ParallelLimits()
-	t.Uses, err = collectRows(ctx, tx, limitsQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": t.From}, func(row pgx.CollectableRow) (forecast.SlotUse, error) {
+	args := pgx.StrictNamedArgs{"cluster": t.Cluster, "since": t.From}
+	t.Uses, err = collectRows(ctx, tx, limitsQuery, args, func(row pgx.CollectableRow) (forecast.SlotUse, error) {
 		var m trail.Migration
 		var scheduling, finished *time.Time
 		err := row.Scan(&m.SourceNode, &m.CreatedAt, &scheduling, &finished, &m.WaitReason)
 		m.SchedulingAt, m.FinishedAt = pg.TimeOrZero(scheduling), pg.TimeOrZero(finished)
 		return forecast.NewSlotUse(&m), err
 	})
-	return t, err
+	return err
 }

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -49,6 +50,15 @@ func (s Whole) SettingsHistory(ctx context.Context, cluster string) (history []t
 		return err
 	})
 	return history, err
+}
+
+// loadKubeVirt returns the settings of KubeVirt that are in force in a cluster; none where they were not seen.
+func loadKubeVirt(ctx context.Context, tx pgx.Tx, cluster string) (trail.KubeVirtSettings, error) {
+	history, err := loadSettings(ctx, tx, cluster)
+	if err != nil || len(history) == 0 {
+		return trail.KubeVirtSettings{}, err
+	}
+	return *cmp.Or(history[len(history)-1].KubeVirt, &trail.KubeVirtSettings{}), nil
 }
 
 // loadSettings returns all settings that were in force in a cluster, from the oldest to the newest.

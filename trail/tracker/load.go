@@ -23,10 +23,7 @@ func (o LoadObservation) Known() bool {
 // observeLoad returns the fact of what was read. The migration, the moment and the origin are its identity: who looks again adds nothing, also
 // where Prometheus has other samples by then.
 func (t *Tracker) observeLoad(o LoadObservation) []trail.Fact {
-	r := recorder{
-		t: t, seen: o.Seen, id: trail.Object{Kind: trail.ObjectNodeLoad, UID: o.Of.MigrationUID},
-		object: &object{subject: trail.VMISubject(o.Of.Namespace, o.Of.VMI), namespace: o.Of.Namespace, vmi: o.Of.VMI, vmiUID: o.Of.VMIUID},
-	}
+	r := t.newMeasurement(o.Seen, o.Of.MigrationUID, o.Of.Namespace, o.Of.VMI, o.Of.VMIUID)
 	reason, evidence := trail.ReasonSampled, "descheduler_lownodeutilization_node_utilization_value"
 	if !o.Known() {
 		reason = trail.ReasonNotSampled
@@ -38,4 +35,12 @@ func (t *Tracker) observeLoad(o LoadObservation) []trail.Fact {
 		withDetail(&trail.LoadDetail{Moment: o.Of.Moment, After: trail.Span(o.Of.After), Final: o.Of.Final, Origin: o.Origin, Readings: o.Readings})
 	f.Migration, f.MigrationUID, f.Node = o.Of.Migration, o.Of.MigrationUID, o.Of.SourceNode
 	return r.facts
+}
+
+// newMeasurement begins to record what an origin measured of a migration of a VM.
+func (t *Tracker) newMeasurement(seen Seen, migrationUID, namespace, vmi, vmiUID string) recorder {
+	return recorder{
+		t: t, seen: seen, id: trail.Object{Kind: trail.ObjectNodeLoad, UID: migrationUID},
+		object: &object{subject: trail.VMISubject(namespace, vmi), namespace: namespace, vmi: vmi, vmiUID: vmiUID},
+	}
 }

@@ -12,13 +12,7 @@ type TransferObservation struct {
 // observeTransfer returns the fact of what was read. The migration and the origin are its identity: who looks again adds
 // nothing.
 func (t *Tracker) observeTransfer(o TransferObservation) []trail.Fact {
-	r := recorder{
-		t: t, seen: o.Seen, id: trail.Object{Kind: trail.ObjectNodeLoad, UID: o.Of.MigrationUID},
-		object: &object{
-			subject:   trail.VMISubject(o.Of.Namespace, o.Of.VMI),
-			namespace: o.Of.Namespace, vmi: o.Of.VMI, vmiUID: o.Of.VMIUID,
-		},
-	}
+	r := t.newMeasurement(o.Seen, o.Of.MigrationUID, o.Of.Namespace, o.Of.VMI, o.Of.VMIUID)
 	reason := trail.ReasonSampled
 	if !o.Detail.Known() {
 		reason = trail.ReasonNotSampled
