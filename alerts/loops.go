@@ -11,9 +11,10 @@ const DualRetryLoop = "EvictrailDualRetryLoop"
 
 const deschedulerSlots = "EvictrailDeschedulerSlotsStuck"
 
-// newLoopAlerts are about what the descheduler repeats.
+// newLoopAlerts are about what is repeated, by the descheduler or by anyone.
 func newLoopAlerts() []alert {
-	return []alert{newDualRetryLoopAlert(), newDualRetryStormAlert(), newSlotsStuckAlert(), newPingPongAlert(), newChurnAlert()}
+	return []alert{newDualRetryLoopAlert(), newDualRetryStormAlert(), newSlotsStuckAlert(), newPingPongAlert(), newChurnAlert(),
+		newOscillationAlert(), newFrequentMovesAlert(), newRepeatedFailuresAlert()}
 }
 
 // loopOpen has a series for each node with an open dual retry loop.
@@ -38,6 +39,41 @@ func newDualRetryStormAlert() alert {
 		summary: "Dual retry loops are active on " + theValue + " nodes at once",
 		description: "On " + theValue + " nodes evacuations fail again and again while the descheduler evicts more. So many at once have one cause: " +
 			"the migration network, storage, a quota, an image. Stop the descheduler first, then look for what the failures share.",
+	}
+}
+
+func newOscillationAlert() alert {
+	return alert{
+		name: "EvictrailNodesOscillate", severity: Warning, of: perNode, keep: "1h", board: boardLoop,
+		expr:    maxBy(perNode, selectSeries(metrics.LoopsOpen, matchLabel(metrics.LabelKind, trail.LoopOscillation))) + " > 0",
+		summary: "The descheduler moves VMs to and fro between " + theNode + " and other nodes",
+		description: "VMs go from " + theNode + " to another node and others come back, from there or round, again and again (open loops: " + theValue + "). No node is " +
+			"relieved for long: whichever has the VMs is over the threshold, so each cycle undoes the one before.",
+	}
+}
+
+// selectRepeated has a series for each VM with an open loop of a kind, no matter who asked.
+func selectRepeated(kind trail.LoopKind) string {
+	return maxBy(perVM, selectSeries(metrics.VMILoopRepetitions, matchLabel(metrics.LabelKind, kind))) + " > 0"
+}
+
+func newFrequentMovesAlert() alert {
+	return alert{
+		name: "EvictrailVMMovedOften", severity: Info, of: perVM, keep: "1h", board: boardVM,
+		expr:    selectRepeated(trail.LoopFrequentMoves),
+		summary: "VM " + theVM + " was moved " + theValue + " times, no matter who asked",
+		description: theVM + " was moved " + theValue + " times within a day: by users, updates, drains or the descheduler together. Each move costs the guest a pause " +
+			"and the nodes their network.",
+	}
+}
+
+func newRepeatedFailuresAlert() alert {
+	return alert{
+		name: "EvictrailVMMigrationsFail", severity: Warning, of: perVM, keep: "15m", board: boardVM,
+		expr:    selectRepeated(trail.LoopRepeatedFailures),
+		summary: "Migrations of VM " + theVM + " failed " + theValue + " times in a row",
+		description: "No matter who asked to move " + theVM + ", users, updates or drains: " + theValue + " migrations failed in a row. It stays where it is, and will stay " +
+			"there in the next drain, too.",
 	}
 }
 

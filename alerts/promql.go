@@ -35,6 +35,7 @@ const (
 	theReplica = "{{ or $labels." + labelPod + " $labels." + labelInstance + " }}"
 	theValue   = "{{ $value }}"
 	theNumber  = "{{ $value | humanize }}"
+	theCount   = "{{ $value | printf \"%.0f\" }}"
 	theTime    = "{{ $value | humanizeDuration }}"
 	theShare   = "{{ $value | humanizePercentage }}"
 )

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/evictrail/evictrail/metrics"
@@ -29,6 +30,10 @@ const (
 	RecordMovesUseless1d      = "evictrail:moves_useless:ratio1d"
 	RecordEvacuationsMissed1d = "evictrail:evacuations_missed:ratio1d"
 
+	RecordEvictionsAccepted = "evictrail:evictions_accepted:increase1h"
+	RecordEvictionsUsual    = "evictrail:evictions_usual:avg4w"
+	RecordMigrationsUsual   = "evictrail:migrations_usual:avg4w"
+
 	recordCommitLate       = "evictrail:commit_late:ratio_rate"
 	recordEvacuationMissed = "evictrail:evacuation_missed:ratio_rate"
 )
@@ -54,7 +59,7 @@ func newRecordingRules(o Options) []Rule {
 	for _, window := range []string{"5m", "30m", "1h", "6h", "3d"} {
 		rules = append(rules, Rule{Record: recordEvacuationMissed + window, Expr: evacuationMissed(window)})
 	}
-	rules = append(rules, newFleetRecordingRules()...)
+	rules = slices.Concat(rules, newStormRecordingRules(), newFleetRecordingRules())
 	return append(rules, Rule{Record: RecordEvacuationTarget, Expr: "0 * " + maxBy(perCluster, metrics.StateTimestamp) + " + " + formatNumber(o.EvacuationTarget/100)})
 }
 

@@ -64,6 +64,19 @@ type Group struct {
 	Rules []Rule `json:"rules"`
 }
 
+// ListNames returns the names of the alerts of groups, each once, in their order.
+func ListNames(groups []Group) []string {
+	var names []string
+	for _, g := range groups {
+		for _, r := range g.Rules {
+			if r.Alert != "" && !slices.Contains(names, r.Alert) {
+				names = append(names, r.Alert)
+			}
+		}
+	}
+	return names
+}
+
 // Groups returns all rules: first what is recorded, then the alerts in the order of their nouns. The order never changes
 // by itself.
 func Groups(o Options) []Group {
@@ -75,6 +88,7 @@ func Groups(o Options) []Group {
 		{componentLoops, newLoopAlerts()},
 		{"evacuations", slices.Concat(newEvacuationAlerts(), newObjectiveAlerts(o))},
 		{"requests", newRequestAlerts()},
+		{"storms", []alert{newStormAlert()}},
 		{"drains", newDrainAlerts()},
 		{"cooldowns", newCooldownAlerts()},
 		{"migrations", newMigrationAlerts()},

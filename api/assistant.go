@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/evictrail/evictrail/alerts/backtest"
 	"github.com/evictrail/evictrail/api/web"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/forecast"
@@ -91,6 +92,14 @@ func (r turnReader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answe
 	})
 }
 
+// Backtest implements Reader.
+func (r turnReader) Backtest(ctx context.Context, q backtest.Question) (backtest.Answer, error) {
+	return askInTurn(ctx, r, r.reads.crowd.awaitLongTurn, whatif.Within,
+		func(ctx context.Context, reader Reader) (backtest.Answer, error) {
+			return backtestWithin(ctx, reader, q)
+		})
+}
+
 // Recorders implements Reader.
 func (r turnReader) Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error) {
 	return askSoon(ctx, r, func(ctx context.Context, reader Reader) ([]trail.RecorderStatus, error) {
@@ -139,6 +148,11 @@ func (r turnReader) Limits(ctx context.Context, cluster string) ([]forecast.Limi
 	})
 }
 
+// Weekly implements Reader.
+func (r turnReader) Weekly(ctx context.Context, q trail.WeeklyQuery) ([]trail.Weekly, error) {
+	return askSoon(ctx, r, func(ctx context.Context, reader Reader) ([]trail.Weekly, error) { return reader.Weekly(ctx, q) })
+}
+
 // Find implements Reader.
 func (r turnReader) Find(ctx context.Context, cluster, text string) ([]trail.Found, int, error) {
 	a, err := askSoon(ctx, r, func(ctx context.Context, reader Reader) (a SearchAnswer, err error) {
@@ -158,7 +172,13 @@ func (s *reads) serveAssistant(assistant Assistant) http.Handler {
 				return
 			}
 			r.Body = io.NopCloser(bytes.NewReader(body))
-			assistant(turnReader{s, who.scope}, web.SiteOf(r)).ServeHTTP(&uncachedWriter{ResponseWriter: w}, r)
+			answered := &uncachedWriter{ResponseWriter: w}
+			assistant(turnReader{s, who.scope}, web.SiteOf(r)).ServeHTTP(answered, r)
+			if !answered.begun { // its time was over before: without this the answer would be empty, and nothing wrong with it
+				p := newProblem(http.StatusServiceUnavailable, "there was no answer in time: ask for less, or later")
+				p.retry = retryBusy
+				p.write(w)
+			}
 		})),
 	)
 }

@@ -2,7 +2,7 @@
 // it, audit events and admission reviews. What it needs of the rest it takes as functions and interfaces, so that it imports
 // neither the store nor the collector.
 //
-//	s := api.Server{Readers: api.ForAll(reader)} // reader is a *read.Reader, for example
+//	s := api.Server{Readers: api.ForAll(reader)} // reader is an answers.Reader, for example
 //	err := http.Serve(listener, s.Handler())
 //	// GET /api/v1/vms/shop/db-1/why answers what reader.Why returns
 //

@@ -41,8 +41,9 @@ func (s *reads) buildRoutes() []route {
 	for _, v := range trail.Views() {
 		all = append(all, s.listRoute(v))
 	}
-	all = append(append(all, s.whyRoutes()...), s.whatIfRoute(), s.namesRoute(), s.searchRoute(), s.nodesRoute())
-	return append(all, s.clustersRoute(), s.compareRoute(), s.forecastRoute(), s.limitsRoute(), s.recordersRoute(), s.settingsRoute())
+	all = append(append(all, s.whyRoutes()...), s.whatIfRoute(), s.adviceRoute(), s.backtestRoute())
+	all = append(all, s.namesRoute(), s.searchRoute(), s.nodesRoute())
+	return append(all, s.clustersRoute(), s.compareRoute(), s.forecastRoute(), s.limitsRoute(), s.weeklyRoute(), s.recordersRoute(), s.settingsRoute())
 }
 
 // newHandler answers within bounds, compressed where the client likes that.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/evictrail/evictrail/alerts/backtest"
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/forecast"
@@ -30,6 +31,7 @@ type fakeReader struct {
 	whyNot   func(context.Context, trail.Question) (trail.NotAnswer, error)
 	names    func(context.Context, trail.NameQuery) ([]string, error)
 	whatIf   func(context.Context, whatif.Question) (whatif.Answer, error)
+	backtest func(context.Context, backtest.Question) (backtest.Answer, error)
 
 	recorders []trail.RecorderStatus
 	nodes     []trail.NodeSummary
@@ -54,8 +56,16 @@ func (f *fakeReader) DrainForecast(context.Context, trail.Question) (forecast.Dr
 
 func (f *fakeReader) Limits(context.Context, string) ([]forecast.Limits, error) { return nil, nil }
 
+func (f *fakeReader) Weekly(context.Context, trail.WeeklyQuery) ([]trail.Weekly, error) {
+	return nil, nil
+}
+
 func (f *fakeReader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {
 	return f.whatIf(ctx, q)
+}
+
+func (f *fakeReader) Backtest(ctx context.Context, q backtest.Question) (backtest.Answer, error) {
+	return f.backtest(ctx, q)
 }
 
 func (f *fakeReader) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {

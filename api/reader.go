@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/evictrail/evictrail/alerts/backtest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/forecast"
 	"github.com/evictrail/evictrail/trail/whatif"
@@ -21,8 +22,8 @@ func ForAll(r Reader) Readers {
 	}
 }
 
-// Reader answers what people and programs ask: the store does, and so does the client of another evictrail. It must be safe
-// for concurrent use. Why and WhyNot return trail.ErrNotFound where the VM or node is not known, and *trail.AmbiguousError
+// Reader answers what people and programs ask: the store does (store/answers), and so does the client of another
+// evictrail. It must be safe for concurrent use. Why and WhyNot return trail.ErrNotFound where the VM or node is not known, and *trail.AmbiguousError
 // where it is in several clusters, the lists *trail.TooLargeError where the rows have more bytes than the query allows.
 type Reader interface {
 	ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error)
@@ -30,6 +31,9 @@ type Reader interface {
 	Why(ctx context.Context, q trail.Question) (trail.Answer, error)
 	WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer, error)
 	WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error)
+	// Backtest says what would have come of alerts in a period; nothing (trail.ErrNotFound) to who may not see all of a
+	// cluster.
+	Backtest(ctx context.Context, q backtest.Question) (backtest.Answer, error)
 	// Recorders returns the state of the recorder of each cluster, or of the named one. With a non-zero from, each has the gaps that overlap
 	// the period from..to; a zero to is no bound.
 	Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error)
@@ -45,6 +49,8 @@ type Reader interface {
 	DrainForecast(ctx context.Context, q trail.Question) (forecast.Drain, error)
 	// Limits reports, by cluster, whether KubeVirt's limits fit the migrations of the last week; nothing to who may not see all of a cluster.
 	Limits(ctx context.Context, cluster string) ([]forecast.Limits, error)
+	// Weekly reports, by cluster, what happened week by week to the VMs that the caller may see.
+	Weekly(ctx context.Context, q trail.WeeklyQuery) ([]trail.Weekly, error)
 	// Find searches a cluster, or all of them, for a text. Total is how many VMs, nodes and migrations there are, of which at most
 	// trail.MostFound are found.
 	Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error)

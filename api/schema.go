@@ -133,6 +133,8 @@ var closedSets = map[string]schema{
 	"node_outages.cause":                oneOf(trail.OutageSilent, trail.OutageReported),
 	"node_outages.ended_by":             oneOf(trail.OutageRecovered, trail.OutageNodeGone),
 	"loops.evidence":                    listOf(schema{Type: types{"object"}}),
+	"loops.nodes":                       listOf(schema{Type: types{"string"}}),
+	"upgrade_waves.methods":             listOf(schema{Type: types{"string"}}),
 }
 
 // typesOf says how JSON writes a type of Postgres.

@@ -70,7 +70,8 @@ func (s Server) newRouter() *mux.Router {
 	if s.Site != nil {
 		site := *s.Site
 		site.Turn, site.LongTurn = pageTurn(crowd.awaitTurn), pageTurn(crowd.awaitLongTurn)
-		site.ParseList, site.ParseNodes = readPageQuery, readNodePageQuery
+		site.ParseList, site.ParseNodes, site.ParseWeekly = readPageQuery, readNodePageQuery, ReadWeekly
+		site.ParseAdvice, site.ParseBacktest = ReadAdvice, ReadBacktest
 		if site.Admit == nil {
 			site.Admit, site.Guarded = s.Gate.authorizeVisitor, s.Gate != nil
 		}

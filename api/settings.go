@@ -67,6 +67,8 @@ func kubeVirtSchema() schema {
 		{"allow_post_copy", schema{Type: types{"boolean"}}},
 		{"feature_gates", gates("Those that are switched on.")}, {"disabled_feature_gates", gates("Those that are switched off.")},
 		{"workload_update_methods", gates("How KubeVirt brings running VMs to a new version.")},
+		{"batch_eviction_size", newCountSchema("VMs that KubeVirt evicts at once to bring them to a new version.")},
+		{"batch_eviction_interval", withDescription(schema{Type: types{"number"}}, "Between two batches of these, in seconds.")},
 	}), "The settings of the KubeVirt CR that decide evacuations; what it does not set is missing. Missing where the CR was not seen.")
 }
 

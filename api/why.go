@@ -128,7 +128,7 @@ var exampleMoment = time.Date(2026, 11, 21, 0, 45, 7, 0, time.UTC)
 var exampleAnswer = trail.Answer{
 	Namespace: "shop", VMI: "db-1", AsOf: exampleMoment,
 	Brief: trail.Brief{
-		Status: "On worker-2 for 57 s; free to move", AskedBy: "The descheduler, at 2026-11-21 00:32:56Z",
+		Status: "On worker-2 (zone zone-a) for 57 s; free to move", AskedBy: "The descheduler, at 2026-11-21 00:32:56Z",
 		Attempts: "5 failed, 1 succeeded (to worker-2 at 2026-11-21 00:44:10Z, after 11 min)", Verdict: "The move was not needed, and made worker-2 worse: worker-1 was at 40 %, under its threshold of 50 %",
 	},
 	Paragraph: "shop/db-1: At 2026-11-21 00:32:56Z the descheduler asked to evict it from worker-1. It moved at 2026-11-21 00:44:10Z, 11 min after the request.",

@@ -126,8 +126,9 @@ func describeSchemas(columns []trail.Column) fields {
 	for _, v := range trail.Views() {
 		all = append(all, field{rowName(v), withDescription(rowSchema(v, columns), "A row of "+v.About+". View evictrail_v1."+v.Name+".")})
 	}
-	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Recorder", recorderSchema()}, field{"Settings", settingsSchema()}, field{"Node", nodeSchema()},
-		field{"Cluster", clusterSchema()}, field{"Comparison", comparisonSchema()}, field{"DrainForecast", drainForecastSchema()}, field{"Limits", limitsSchema()}, field{"Search", searchSchema()}, field{"Acknowledgement", acknowledgementSchema()},
+	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Advice", adviceSchema()},
+		field{"Backtest", backtestSchema()}, field{"Recorder", recorderSchema()}, field{"Settings", settingsSchema()}, field{"Node", nodeSchema()},
+		field{"Cluster", clusterSchema()}, field{"Comparison", comparisonSchema()}, field{"DrainForecast", drainForecastSchema()}, field{"Limits", limitsSchema()}, field{"Weekly", weeklySchema()}, field{"Search", searchSchema()}, field{"Acknowledgement", acknowledgementSchema()},
 		field{"Problem", problemSchema()})
 }
 

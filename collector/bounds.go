@@ -194,11 +194,12 @@ func clippingOfSlice(inner clipping) clipping {
 
 // clippingOfMap keeps the first entries of a map in the order of their keys.
 func clippingOfMap(t reflect.Type, most int) clipping {
-	if t != reflect.TypeFor[map[string]string]() {
+	texts := reflect.TypeFor[map[string]string]()
+	if !t.ConvertibleTo(texts) {
 		panic(fmt.Sprintf("clip %s: only texts by texts are read", t))
 	}
 	return func(c *clipper, v reflect.Value) {
-		all := v.Interface().(map[string]string)
+		all := v.Convert(texts).Interface().(map[string]string)
 		if len(all) == 0 {
 			return
 		}
@@ -209,7 +210,7 @@ func clippingOfMap(t reflect.Type, most int) clipping {
 			kept[name] = trail.ClipText(all[key], min(most, c.left))
 			c.left -= len(kept[name])
 		}
-		v.Set(reflect.ValueOf(kept))
+		v.Set(reflect.ValueOf(kept).Convert(t))
 	}
 }
 

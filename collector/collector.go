@@ -317,9 +317,13 @@ func (c *Collector) observeGap(ctx context.Context, now time.Time, gap trail.Gap
 	c.recordObservation(ctx, tracker.GapObservation{Seen: tracker.Seen{At: now}, GapReport: gap})
 }
 
-// observeObject observes one object, or counts it as rejected when it cannot be read.
+// observeObject observes one object, or counts it as skipped when it is about no VM and as rejected when it cannot be read.
 func (c *Collector) observeObject(ctx context.Context, o *object, f *feed, seen tracker.Seen) {
-	if o.err == nil {
+	switch {
+	case o.err == nil && o.observe == nil:
+		c.Metrics.Facts.WithLabelValues(string(f.kind), metrics.StageSkipped).Inc()
+		return
+	case o.err == nil:
 		c.recordObservation(ctx, o.observe(seen))
 		return
 	}

@@ -43,6 +43,9 @@ func FuzzObject(f *testing.F) {
 				continue
 			}
 			require.NotEmpty(t, o.UID)
+			if o.observe == nil {
+				continue
+			}
 			facts := tr.Observe(o.observe(tracker.Seen{At: at.Add(time.Duration(i) * time.Second), Listed: i == 1}))
 			require.LessOrEqual(t, len(facts), 16+len(raw))
 			for _, fact := range facts {

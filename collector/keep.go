@@ -15,13 +15,17 @@ import (
 // what evictrail reads and nothing else: no environment, no volumes, no cloud-init, no managedFields, no annotation that is not
 // named in a slim type.
 type shape struct {
-	fields map[string]*shape // of an object; nil: it is none
-	others *shape            // of an object's fields that are not named: of a map
-	items  *shape            // of an array
+	fields map[string]*shape     // of an object; nil: it is none
+	others *shape                // of an object's fields that are not named: of a map
+	reads  func(key string) bool // which of these are read; nil: all
+	items  *shape                // of an array
 }
 
 // unmarshaler is what reads itself: a value, such as a time.
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+
+// readsSome is a map of which some keys are read.
+type readsSome interface{ readsKey(key string) bool }
 
 // shapeOf returns the shape of the values that are decoded into a type.
 func shapeOf(t reflect.Type) *shape {
@@ -41,6 +45,9 @@ func (s *shape) addType(t reflect.Type) {
 		s.items = shapeOf(t.Elem())
 	case t.Kind() == reflect.Map:
 		s.others = shapeOf(t.Elem())
+		if some, is := reflect.Zero(t).Interface().(readsSome); is {
+			s.reads = some.readsKey
+		}
 	case t.Kind() == reflect.Struct:
 		for i := range t.NumField() {
 			s.addField(t.Field(i))
@@ -115,6 +122,9 @@ func (s *shape) findField(key string) *shape {
 		if strings.EqualFold(name, key) {
 			return field
 		}
+	}
+	if s.reads != nil && !s.reads(key) {
+		return nil
 	}
 	return s.others
 }

@@ -1,6 +1,8 @@
 package collector
 
 import (
+	"time"
+
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
 )
@@ -27,6 +29,8 @@ type slimKubeVirt struct {
 		} `json:"configuration"`
 		WorkloadUpdateStrategy struct {
 			WorkloadUpdateMethods []string `json:"workloadUpdateMethods"`
+			BatchEvictionSize     *int64   `json:"batchEvictionSize"`
+			BatchEvictionInterval string   `json:"batchEvictionInterval"`
 		} `json:"workloadUpdateStrategy"`
 	} `json:"spec"`
 	Status struct {
@@ -49,6 +53,11 @@ func (v *slimKubeVirt) decodeObservation(m tracker.Meta) (Observation, error) {
 		DisabledFeatureGates:    c.DeveloperConfiguration.DisabledFeatureGates,
 		MigrationNetwork:        c.Migrations.Network,
 		WorkloadUpdateMethods:   v.Spec.WorkloadUpdateStrategy.WorkloadUpdateMethods,
+		BatchEvictionSize:       v.Spec.WorkloadUpdateStrategy.BatchEvictionSize,
 	}}
+	// KubeVirt cannot read an object with another text either: its own default holds.
+	if interval, err := time.ParseDuration(v.Spec.WorkloadUpdateStrategy.BatchEvictionInterval); err == nil {
+		o.Settings.BatchEvictionInterval = new(trail.Span(interval))
+	}
 	return func(s tracker.Seen) tracker.Observation { o.Seen = s; return o }, nil
 }

@@ -78,14 +78,7 @@ func TestAbsentMigrationPolicies(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { done <- c.Run(ctx) }()
 
-	all := func() bool {
-		for _, w := range c.Watches() {
-			if !w.Synced {
-				return false
-			}
-		}
-		return true
-	}
+	all := func() bool { return len(c.Unready()) == 0 }
 	r.requireEventually(t, "it is absent", func() bool { return len(c.Watches()) == len(resources)-1 })
 	r.requireEventually(t, "all else is seen", all)
 	require.Equal(t, -1, slices.IndexFunc(c.Watches(), func(w trail.WatchSign) bool { return w.Source == "migrationpolicies" }))

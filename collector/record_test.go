@@ -177,6 +177,11 @@ func TestRecorderWritesNoSecrets(t *testing.T) {
 		"status":{"observedKubeVirtVersion":"v1.8.4","conditions":[{"message":"`+secret+`"}]}`))
 	a.setAnswer("virtualmachineinstancemigrations", 0, object("m1", `"spec":{"vmiName":"db"},"status":{"phase":"Running","migrationState":{"targetNodeAddress":"`+secret+`","targetCPUSet":["`+secret+`"]}}`))
 	a.setAnswer("migrationpolicies", 0, object("slow-guests", `"spec":{"selectors":{"virtualMachineInstanceSelector":{"speed":"slow"}},"allowPostCopy":true,"other":"`+secret+`"},"status":{"x":"`+secret+`"}`))
+	target := `"target":{"pod":{"name":"virt-launcher-db-x","uid":"p1"},"other":"` + secret + `"}`
+	a.setAnswer("evictionrequests", 0,
+		object("r1", `"spec":{`+target+`,"requester":"acme.io/upgrade","intent":"Eviction"},"status":{"observedGeneration":1}`),
+		object("r2", `"spec":{"target":{"pod":{"name":"`+secret+`"}},"requester":"`+secret+`","intent":"Eviction"}`))
+	a.setAnswer("evictions", 0, object("v1", `"spec":{`+target+`},"status":{"responders":[{"name":"storage.io/flush","other":"`+secret+`"}]}`))
 	a.setAnswer("events", 0,
 		object("e1", `"involvedObject":{"kind":"Secret","name":"tls","namespace":"shop"},"reason":"Issued","message":"`+secret+`"`),
 		object("e2", `"involvedObject":{"kind":"Pod","name":"web-1","namespace":"shop"},"reason":"BackOff","message":"`+secret+`"`),
@@ -198,7 +203,7 @@ func TestRecorderWritesNoSecrets(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(tape.joinLines(), `"balance"`) }, 2*time.Minute, 5*time.Millisecond)
 	require.Empty(t, r.Problems())
 	objects, unreadable := r.Seen()
-	require.Equal(t, 7, objects)
+	require.Equal(t, 9, objects)
 	require.Zero(t, unreadable)
 	require.NotContains(t, tape.joinLines(), secret)
 	require.Contains(t, tape.joinLines(), "migrationCooldown: 30s")

@@ -78,6 +78,7 @@ var rules = map[string]func(*Redactor, string) string{
 	"kubevirt.io/domain": (*Redactor).Name, "kubevirt.io/created-by": (*Redactor).Name, "kubevirt.io/migrationJobUID": (*Redactor).Name,
 	"kubevirt.io/migrationJobName": (*Redactor).Name, "kubevirt.io/evacuationMigration": (*Redactor).Name,
 	"kubevirt.io/workloadUpdateMigration": (*Redactor).Name, "kubevirt.io/volume-update-migration": (*Redactor).Name,
+	"requester":    (*Redactor).Name, // of an EvictionRequest: in an Eviction the field is called name
 	fieldSourceIPs: asItIs,
 	"username":     (*Redactor).redactUser, "groups": (*Redactor).redactUser, "userAgent": (*Redactor).redactWords,
 	"requestURI": func(_ *Redactor, uri string) string {
@@ -89,7 +90,7 @@ var rules = map[string]func(*Redactor, string) string{
 	"key": (*Redactor).redactWords, "nodeDrainTaintKey": (*Redactor).redactWords, // of taints
 	"value":      (*Redactor).Name,
 	"apiVersion": asItIs, "kind": asItIs, "resourceVersion": asItIs, "observedKubeVirtVersion": asItIs,
-	"featureGates": asItIs, "disabledFeatureGates": asItIs, "workloadUpdateMethods": asItIs, "bandwidthPerMigration": asItIs,
+	"featureGates": asItIs, "disabledFeatureGates": asItIs, "workloadUpdateMethods": asItIs, "batchEvictionInterval": asItIs, "bandwidthPerMigration": asItIs,
 }
 
 // fieldSourceIPs is the field of an audit event with the addresses from which was asked.
@@ -160,7 +161,7 @@ var telling = []string{"virt-launcher-", "kubevirt-evacuation-", "kubevirt-workl
 // Name returns the pseudonym of a name. A UUID becomes a UUID; of NAMESPACE/NAME each is replaced.
 func (r *Redactor) Name(s string) string {
 	switch {
-	case s == "", s == "true", s == "false":
+	case s == "", s == "true", s == "false", s == trail.ImperativeEvictor:
 		return s
 	case uuid.MatchString(s):
 		return r.redactUUID(s)

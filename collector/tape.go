@@ -43,7 +43,7 @@ type tapeFeed struct {
 // decodeJSON reads an object as a Collector does, and keeps what that reads.
 func (f *tapeFeed) decodeJSON(raw []byte) *object {
 	o := f.watched.decodeJSON(raw)
-	if o.err != nil {
+	if o.err != nil || o.observe == nil { // or it is about no VM
 		return o
 	}
 	if f.ofPolicy() {

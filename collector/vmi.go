@@ -13,6 +13,9 @@ type slimVMI struct {
 		Annotations struct {
 			EvictionSource string `json:"kubevirt.io/eviction-source"`
 		} `json:"annotations"`
+		Labels struct {
+			Outdated *string `json:"kubevirt.io/outdatedLauncherImage"`
+		} `json:"labels"`
 	} `json:"metadata"`
 	Spec struct {
 		EvictionStrategy string `json:"evictionStrategy"`
@@ -40,6 +43,7 @@ func (v *slimVMI) decodeObservation(m tracker.Meta) (Observation, error) {
 		Strategy:       v.Spec.EvictionStrategy,
 		Mark:           v.Status.EvacuationNodeName,
 		EvictionSource: v.Metadata.Annotations.EvictionSource,
+		Outdated:       v.Metadata.Labels.Outdated != nil,
 		Conditions:     conditionsFrom(v.Status.Conditions),
 		PhaseTimes:     phaseTimesFrom(v.Status.PhaseTransitionTimestamps),
 		State:          v.Status.MigrationState.toMigrationState(),

@@ -50,6 +50,14 @@ var resources = []watched{
 		name: "migrationpolicies", group: "migrations.kubevirt.io", version: "v1alpha1", kind: trail.ObjectMigrationPolicy,
 		slim: func() slim { return &slimMigrationPolicy{} }, optional: absentRetry,
 	},
+	{
+		name: "evictionrequests", group: "lifecycle.k8s.io", version: "v1alpha1", kind: trail.ObjectEvictionRequest,
+		slim: func() slim { return &slimEvictionRequest{} }, optional: absentRetry,
+	},
+	{
+		name: "evictions", group: "lifecycle.k8s.io", version: "v1alpha1", kind: trail.ObjectEviction,
+		slim: func() slim { return &slimEviction{} }, optional: absentRetry,
+	},
 }
 
 // watchedWith returns the resources to watch, with the ConfigMap of the descheduler's policy where there is one.
@@ -81,7 +89,7 @@ func Watches(name string) bool {
 }
 
 // Decode reads an object of a watched resource, named by its plural, as its watch would. The observation does not have how it
-// was seen.
+// was seen; it is nil of an EvictionRequest or Eviction about a pod that is no VM's.
 func Decode(name string, raw []byte) (Observation, error) {
 	r, found := findResource(name)
 	if !found {
@@ -183,6 +191,7 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 				options.ResourceVersion = "" // any other is answered in one piece, for which a server allows a minute
 			}
 			body, err := request(options).Stream(ctx)
+			err = r.explainRefusal(ctx, client, err)
 			to.noteRequest(ctx, false, err)
 			if err != nil {
 				r.pauseIfAbsent(ctx, err)
@@ -213,6 +222,7 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 			}
 			options.Watch = true
 			body, err := request(options).Stream(ctx)
+			err = r.explainRefusal(ctx, client, err)
 			if options.SendInitialEvents != nil && apierrors.IsInvalid(err) { // an older server: the Reflector goes on with a list
 				return nil, err
 			}

@@ -176,7 +176,7 @@ LIMIT 50`
 
 func newPingPongPanel() cog.Builder[dashboard.Panel] {
 	return newTablePanel("Paths of VMs moved more than once", "Where each VM went. A return is a move back to a node that it was on less than six hours before: the balancer undoes its own work. "+
-		foundBySample+" Those that stayed shortest are found so, too.").
+		foundBySample+" So are those that stayed shortest.").
 		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, pingPongSQL)).OverrideByName("between_moves", setColumnUnit(units.Seconds)).OverrideByName("path", wrapColumn(480)).
 		Height(8)
 }

@@ -20,7 +20,7 @@ func TestLabelsInTables(t *testing.T) {
 	t.Parallel()
 	properties := labelTexts("loops.kind", loopPaints()...)
 	texts := properties[0].Value.([]dashboard.ValueMapping)[0].ValueMap.Options
-	require.Len(t, texts, 8)
+	require.Len(t, texts, 11)
 	require.Equal(t, "blocked descheduler", *texts["budget_pinned"].Text)
 	require.Equal(t, colourBlocked, *texts["budget_pinned"].Color)
 	require.Equal(t, colourBad, *texts["dual_retry"].Color)

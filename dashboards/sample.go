@@ -24,8 +24,8 @@ var (
 
 // What panels say that show a sample: all that they show, or which of the many there are.
 var (
-	estimates     = fmt.Sprintf("Over some %d,000 migrations, the numbers are estimates from one in %d.", sampleShare*sampleLeast/1000, sampleShare)
-	foundBySample = fmt.Sprintf("Over some %d,000 migrations, frequent ones are found in a sample of one in %d, then counted.",
+	estimates     = fmt.Sprintf("Above some %d,000 migrations, the numbers are estimates from one in %d.", sampleShare*sampleLeast/1000, sampleShare)
+	foundBySample = fmt.Sprintf("Above some %d,000 migrations, frequent ones are found in a sample of one in %d, then counted.",
 		sampleShare*sampleLeast/1000, sampleShare)
 )
 

@@ -34,7 +34,7 @@ var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func bigCluster(s trail.State) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	m := metrics.New(reg)
-	for _, r := range []string{"kubevirts", "nodes", "virtualmachineinstances", "virtualmachineinstancemigrations", "pods", "events", "migrationpolicies", "configmaps"} {
+	for _, r := range []string{"kubevirts", "nodes", "virtualmachineinstances", "virtualmachineinstancemigrations", "pods", "events", "migrationpolicies", "evictionrequests", "evictions", "configmaps"} {
 		m.Watch(r, r)
 		m.WatchLastActivity.WithLabelValues(r).Set(1)
 		m.TrackedObjects.WithLabelValues(r).Set(1)
@@ -127,6 +127,7 @@ func bigState(exceptional int) trail.State {
 			Attempts: 3, FailedAttempts: 2, InProgress: "true", NextRetryAt: start.Add(time.Minute),
 		})
 		rows.Moves = append(rows.Moves, trail.VMCount{Namespace: "shop", VMI: vmi, Trigger: trail.TriggerDescheduler, Count: 4})
+		rows.Repeated = append(rows.Repeated, trail.LoopCount{Namespace: "shop", VMI: vmi, Kind: trail.LoopRepeatedFailures, Count: 5})
 		rows.Cooling = append(rows.Cooling, trail.Cooling{Namespace: "shop", VMI: vmi, Node: node, Base: time.Minute, Effective: time.Hour, Until: start.Add(time.Hour)})
 		rows.Blocked = append(rows.Blocked, trail.DrainBlocked{Namespace: "shop", VMI: vmi, Node: node, Blocker: trail.BlockerFailing})
 		for k, to := range []string{"a", "b", "a"} {
@@ -182,7 +183,7 @@ func TestSeriesOfALargeCluster(t *testing.T) {
 func TestSeriesWhereEveryVMIsMarked(t *testing.T) {
 	t.Parallel()
 	s := bigState(bigVMs)
-	s.Moves, s.Returns, s.Cooling, s.DrainBlocked = nil, nil, nil, nil
+	s.Moves, s.Returns, s.Repeated, s.Cooling, s.DrainBlocked = nil, nil, nil, nil, nil
 	n := countSeries(t, bigCluster(s))
 	t.Logf("%d nodes, %d VMs, all marked: %d series", bigNodes, bigVMs, n)
 	require.Less(t, n, hostile)

@@ -80,6 +80,7 @@ var stateMetrics = []Metric{
 	{Name: MigrationLimit, Type: Gauge, Labels: []string{LabelScope}, Help: "How many migrations KubeVirt runs at once."},
 	{Name: VMIPingPongReturns, Type: Gauge, Labels: []string{LabelNamespace, LabelVMI, LabelWindow}, PerVM: true, Help: "How often the descheduler moved a VM back to a node that it had taken it from, in the window."},
 	{Name: VMIMigrationsRecent, Type: Gauge, Labels: []string{LabelNamespace, LabelVMI, LabelWindow, LabelTrigger}, PerVM: true, Help: "Moves of a VM in the window, by trigger, from three on."},
+	{Name: VMILoopRepetitions, Type: Gauge, Labels: []string{LabelNamespace, LabelVMI, LabelKind}, PerVM: true, Help: "What an open loop of a VM counts, no matter who asked: moves (frequent_moves) or failures in a row (repeated_failures)."},
 	{Name: VMICooldownSeconds, Type: Gauge, Labels: ofGuest, PerVM: true, Help: "Cooldown of a VM, where it is longer than the base."},
 	{Name: VMICooldownUntil, Type: Gauge, Labels: ofGuest, PerVM: true, Help: "When the cooldown of a VM ends, where it is longer than the base."},
 	{Name: NodeVMIs, Type: Gauge, Labels: []string{LabelNode}, Help: "VMs that run on a node."},
@@ -212,6 +213,7 @@ func LabelSets() []LabelSet {
 		{LabelCause, GuestsEndedTotal, toStrings(trail.PlatformEndings())},
 		{LabelOrigin, "", []string{trail.OriginDerived, trail.OriginObserved}},
 		{LabelKind, "evictrail_loops*", toStrings(trail.LoopKinds())},
+		{LabelKind, VMILoopRepetitions, []string{string(trail.LoopFrequentMoves), string(trail.LoopRepeatedFailures)}},
 		{LabelBlocker, "evictrail_migration*", toStrings(trail.WaitReasons())},
 		{LabelBlocker, "evictrail_node_drain_remaining_vmis, " + VMIDrainBlocked, toStrings(trail.Blockers())},
 		{LabelAnnotationMode, "", []string{trail.AnnotatedByAttempt, trail.AnnotatedByMark, trail.AnnotatedUnknown}},
@@ -224,4 +226,11 @@ func toStrings[S ~string](values []S) []string {
 		out[i] = string(v)
 	}
 	return out
+}
+
+// IsReplayable reports whether a metric follows from what is recorded of a cluster: what happened to its VMs, and how it stood with it. The others are about
+// evictrail itself.
+func IsReplayable(name string) bool {
+	is := func(m Metric) bool { return m.Name == name && m.Type != Histogram && name != DrainForecastsTotal }
+	return slices.ContainsFunc(countedMetrics, is) || slices.ContainsFunc(stateMetrics, is)
 }

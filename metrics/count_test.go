@@ -264,6 +264,7 @@ func TestTwoLivesOfOneName(t *testing.T) {
 	s.DrainBlocked = append(s.DrainBlocked, s.DrainBlocked...)
 	s.Moves = append(s.Moves, s.Moves...)
 	s.Returns = append(s.Returns, s.Returns...)
+	s.Repeated = append(s.Repeated, s.Repeated...)
 	s.Descheduler = &trail.DeschedulerDetail{Version: "v0\xff"}
 	c.SetState(s)
 	_, err := c.reg.Gather()
@@ -279,7 +280,7 @@ func TestNodesComeAndGo(t *testing.T) {
 	c.Node("worker-1")
 	c.Node("worker-2")
 	require.NoError(t, testutil.GatherAndCompare(c.reg, strings.NewReader(`
-# HELP evictrail_migration_postcopy_failures_total Migrations that lost the guest after it had left in post-copy, by source node.
+# HELP evictrail_migration_postcopy_failures_total [STABLE] Migrations that lost the guest after it had left in post-copy, by source node.
 # TYPE evictrail_migration_postcopy_failures_total counter
 evictrail_migration_postcopy_failures_total{node="worker-1"} 0
 evictrail_migration_postcopy_failures_total{node="worker-2"} 0

@@ -129,14 +129,14 @@ type factory struct{ reg prometheus.Registerer }
 
 func (f factory) newCounters(name string) *prometheus.CounterVec {
 	d := findMetric(name)
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: d.Help}, d.Labels)
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: d.ExportedHelp()}, d.Labels)
 	f.reg.MustRegister(c)
 	return c
 }
 
 func (f factory) newGauges(name string) *prometheus.GaugeVec {
 	d := findMetric(name)
-	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: d.Help}, d.Labels)
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: d.ExportedHelp()}, d.Labels)
 	f.reg.MustRegister(g)
 	return g
 }
@@ -153,7 +153,7 @@ const (
 func (f factory) newHistograms(name string) *prometheus.HistogramVec {
 	d := findMetric(name)
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: name, Help: d.Help, Buckets: d.Buckets, NativeHistogramBucketFactor: nativeFactor,
+		Name: name, Help: d.ExportedHelp(), Buckets: d.Buckets, NativeHistogramBucketFactor: nativeFactor,
 		NativeHistogramMaxBucketNumber: nativeBuckets, NativeHistogramMinResetDuration: nativeReset,
 	}, d.Labels)
 	f.reg.MustRegister(h)

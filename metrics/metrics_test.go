@@ -22,7 +22,7 @@ func TestMetricsAreWellFormed(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, problems)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP evictrail_watch_restarts_total Restarts of a watch, by cause.
+# HELP evictrail_watch_restarts_total [ALPHA] Restarts of a watch, by cause.
 # TYPE evictrail_watch_restarts_total counter
 evictrail_watch_restarts_total{reason="closed",resource="pods"} 0
 evictrail_watch_restarts_total{reason="error",resource="pods"} 0
@@ -53,7 +53,7 @@ func TestEveryMetricIsExportedAsTheCatalogueSays(t *testing.T) {
 		f := exported[m.Name]
 		require.NotNil(t, f, m.Name)
 		require.Equal(t, string(m.Type), strings.ToLower(f.GetType().String()), m.Name)
-		require.Equal(t, m.Help, f.GetHelp())
+		require.Equal(t, m.ExportedHelp(), f.GetHelp())
 		for _, s := range f.Metric {
 			var labels []string
 			for _, l := range s.Label {

@@ -36,6 +36,7 @@ const (
 	NodeMigrations          = "evictrail_node_migrations"
 	MigrationLimit          = "evictrail_migration_limit"
 	VMIPingPongReturns      = "evictrail_vmi_pingpong_returns"
+	VMILoopRepetitions      = "evictrail_vmi_loop_repetitions"
 	VMIMigrationsRecent     = "evictrail_vmi_migrations_recent"
 	VMICooldownSeconds      = "evictrail_vmi_cooldown_seconds"
 	VMICooldownUntil        = "evictrail_vmi_cooldown_until_timestamp_seconds"
@@ -176,6 +177,7 @@ const (
 	StageCommitted    = "committed"    // the store took it, and it was new
 	StageDeduplicated = "deduplicated" // the store had it already
 	StageRejected     = "rejected"     // the object could not be read; the kind is then that of the object
+	StageSkipped      = "skipped"      // a state of an EvictionRequest or Eviction about a pod that is no VM's; the kind is that of the object
 	StageSettled      = "settled"      // the store took it, and the rows about its time stay: other facts of that time were dropped
 )
 

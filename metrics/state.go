@@ -28,7 +28,7 @@ type stateGauges struct {
 func newStateGauges() *stateGauges {
 	g := &stateGauges{descs: map[string]*prometheus.Desc{}, maxVMs: DefaultMaxVMSeries}
 	for _, m := range stateMetrics {
-		g.descs[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
+		g.descs[m.Name] = prometheus.NewDesc(m.Name, m.ExportedHelp(), m.Labels, nil)
 	}
 	return g
 }
@@ -204,6 +204,9 @@ func (w *stateWriter) putVMs(s trail.State) {
 	}
 	for _, c := range s.Moves {
 		w.putVM(VMIMigrationsRecent, float64(c.Count), c.Namespace, c.VMI, Window24h, string(c.Trigger))
+	}
+	for _, c := range s.Repeated {
+		w.putVM(VMILoopRepetitions, float64(c.Count), c.Namespace, c.VMI, string(c.Kind))
 	}
 	for _, c := range s.Cooling {
 		if c.Effective > c.Base {

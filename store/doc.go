@@ -34,7 +34,8 @@
 //
 // What people write themselves, acknowledgements, is no fact: acknowledge.go.
 //
-// Rooms beside these work on the DB of a Store: evidence seals the facts of each day, export writes facts and views to files.
+// Rooms beside these work on the DB of a Store: catalogue compares its schema with the expected one, evidence seals the
+// facts of each day, export writes facts and views to files.
 //
 // A Store reads all of its database (read.Whole), and returns Readers of what callers see (SeenBy); package retention works on its DB. Package storetest makes tests a
 // database each.

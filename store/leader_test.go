@@ -105,6 +105,7 @@ func TestADeposedLeaderDerivesNothing(t *testing.T) {
 // objects have other versions, adds nothing.
 func TestReplicasRecordOneHistory(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	facts := storetest.Incident("c1", 8)
 	s := storetest.New(t)
 	replicas := []*store.ClusterStore{s.For("c1", "r0"), s.For("c1", "r1"), s.For("c1", "r2")}
@@ -254,6 +255,7 @@ func TestLastWatched(t *testing.T) {
 // while rows were sent to it: there the database sees no idle transaction.
 func TestALeaderThatHoldsItsLocksHoldsUpNobody(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	url := storetest.NewURL(t)
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
@@ -353,6 +355,7 @@ func TestLeaderKeepsUp(t *testing.T) {
 // TestAToolBesideALeader has a tool derive while a leader holds the term: the leader goes on with the next facts as if nobody had been there.
 func TestAToolBesideALeader(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	s := storetest.New(t)
 	leader := s.For("c1", "r1")
 	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))

@@ -15,6 +15,7 @@ import (
 // TestForgedTimesMakeNoPartitions is defect D10: Events whose times lie over eleven years made 123 partitions. An import of audit logs of a year makes them.
 func TestForgedTimesMakeNoPartitions(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	s := storetest.New(t)
 	now := time.Now().UTC().Truncate(time.Second)
 	require.NoError(t, s.EnsureMonths(t.Context(), now))

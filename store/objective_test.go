@@ -27,7 +27,7 @@ func TestObjectiveIsMissedWhenItsTimeIsOver(t *testing.T) {
 	facts = append(facts, tr.Observe(vmi("1", "", start))...)
 	facts = append(facts, tr.Observe(vmi("2", "n1", start.Add(time.Minute)))...)
 	thresholds := trail.DefaultThresholds()
-	thresholds.Objectives = trail.Objectives{trail.AnyRequester: 10 * time.Minute}
+	thresholds.Objectives = trail.Objectives{string(trail.AnyRequester): 10 * time.Minute}
 	sink := s.For("c1", "r1")
 	require.NoError(t, sink.Lead(t.Context(), "this", thresholds))
 	_, err := s.Append(t.Context(), "c1", facts)
@@ -74,7 +74,7 @@ func TestObjectiveIsMissedWhenItsTimeIsOver(t *testing.T) {
 	require.True(t, news.Evacuations[0].Judged, "that was counted")
 	require.Equal(t, trail.OutcomeCancelled, news.Evacuations[0].Row.Outcome)
 
-	thresholds.Objectives = trail.Objectives{trail.AnyRequester: time.Hour}
+	thresholds.Objectives = trail.Objectives{string(trail.AnyRequester): time.Hour}
 	require.NoError(t, s.Judge(t.Context(), "c1", thresholds))
 	inForce, err := s.Thresholds(t.Context(), "c1")
 	require.NoError(t, err)

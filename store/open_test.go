@@ -91,6 +91,7 @@ func openUntilOf(all *trail.Cluster) map[string]time.Time {
 // TestOpenUntil stores histories with outages of nodes and gaps: each row of each table is open until when trail says.
 func TestOpenUntil(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	r := rand.New(rand.NewPCG(52, 7))
 	facts := storetest.Shifts(r, 52, 24, 20)
 	tr := tracker.New("c1")

@@ -143,6 +143,7 @@ func TestSourcesAtTheSameTime(t *testing.T) {
 // pod: whichever is first, they find each other.
 func TestRequestAndItsPodAtTheSameTime(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	const vms = 150
 	s := storetest.New(t)
 	tr := tracker.New("c1")

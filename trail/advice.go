@@ -51,7 +51,9 @@ const (
 	preventInversion = "Cordon a node some minutes before its drain, and cancel the evacuations of the descheduler that are open there then (evictrail evacuations --node NODE --open): " +
 		"what the drain itself asks for has a higher priority."
 	preventPostCopy = "Post-copy loses the guest if the transfer breaks after the switch. To forbid it, take allowPostCopy out of the MigrationPolicy or the KubeVirt configuration that allows it."
-	preventBounce   = "Either nodes go over the descheduler's threshold when this VM comes, or another VM that comes pushes it out: compare their sizes with the free room and the thresholds, " +
+	preventSwings   = "Whichever of the nodes has these VMs is over the descheduler's threshold: " +
+		"widen the distance between its thresholds and targetThresholds, make room on other nodes, or raise the cooldown (migrationCooldown of the plugin KubevirtMigrationAware)"
+	preventBounce = "Either nodes go over the descheduler's threshold when this VM comes, or another VM that comes pushes it out: compare their sizes with the free room and the thresholds, " +
 		"or raise the cooldown (migrationCooldown of the descheduler's plugin KubevirtMigrationAware)"
 )
 
@@ -119,6 +121,28 @@ func adviceBounce(namespace, vmi string, s KubeVirtSettings) string {
 		preventBounce + ". To leave it where it is, without a restart:",
 		adviceOptOut(namespace, vmi, s),
 	}, "\n")
+}
+
+// adviceSwings says how to find out why VMs go to and fro between nodes, and how that is ended for the one that the evidence shows first: who may see that
+// VM sees the advice (Scope.Loop).
+func adviceSwings(node string, first *Migration, s KubeVirtSettings) string {
+	return strings.Join([]string{
+		preventSwings + ". What each move did to them:",
+		fmt.Sprintf("  evictrail migrations --node %s", node),
+		"To leave one of the VMs where it is, without a restart:",
+		adviceOptOut(first.Namespace, first.VMI, s),
+	}, "\n")
+}
+
+// adviceMoves says how to find out who has a VM moved so often.
+func adviceMoves(namespace, vmi string) string {
+	return "Find out who asks, and why none of the moves lasts:\n" + fmt.Sprintf("  evictrail migrations --vm %s/%s", namespace, vmi)
+}
+
+// adviceFailures says how to find out why the migrations of a VM fail, no matter who asks for them.
+func adviceFailures(last *Migration) string {
+	return "Do not ask for another migration before the cause is fixed." + cureText(last.FailureClass) + " Each attempt:\n" +
+		fmt.Sprintf("  evictrail migrations --vm %s/%s", last.Namespace, last.VMI)
 }
 
 // adviceShutdown says how a VM is kept from being shut down by the descheduler: what KubeVirt can move, it moves instead.

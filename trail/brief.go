@@ -50,7 +50,11 @@ func (s *standing) summarizeStatus() string {
 	if p == nil {
 		return s.summarizeEnd()
 	}
-	parts := []string{fmt.Sprintf("On %s for %s", p.Node, Age(s.Now.Sub(p.FromAt)))}
+	place := p.Node
+	if zone := s.env.findLabels(p.Node, s.Now).Zone; zone != "" {
+		place += fmt.Sprintf(" (zone %s)", zone)
+	}
+	parts := []string{fmt.Sprintf("On %s for %s", place, Age(s.Now.Sub(p.FromAt)))}
 	e := openEvacuation(s.d)
 	if e != nil {
 		parts = append(parts, fmt.Sprintf("to leave it for %s", Age(s.Now.Sub(e.MarkedAt))))
@@ -106,6 +110,9 @@ func (s *standing) summarizeEnd() string {
 // cause is known.
 func (p episode) summarizeRequester(d Derived) string {
 	r, e, m := p.request, p.evacuation, p.migration
+	if p.askedBy != "" {
+		return p.askedBy
+	}
 	if e != nil {
 		r = e.findRequest(d.Requests)
 	}

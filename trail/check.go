@@ -170,6 +170,8 @@ func preventLoop(l Loop) string {
 		return preventGateOff
 	case l.Kind == LoopPingPong || l.Kind == LoopChurn:
 		return preventBounce + "."
+	case l.Kind == LoopOscillation:
+		return preventSwings + "."
 	case l.Kind == LoopShutdownChurn:
 		return preventShutdown
 	case l.Kind == LoopPriorityInversion:

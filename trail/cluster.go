@@ -102,6 +102,20 @@ func (c *Cluster) LoopsOf(namespace, name string) []Loop {
 	return slices.DeleteFunc(c.allLoops(), func(l Loop) bool { return l.Namespace != namespace || l.VMI != name })
 }
 
+// LoopsAt returns the loops of a node, in the order of their openings: its own, and those of other nodes that go on at it,
+// too.
+func (c *Cluster) LoopsAt(node string) []Loop {
+	out := slices.Clone(c.Node(node).Loops)
+	for s, d := range c.Rows {
+		for _, l := range d.Loops {
+			if s.Kind == SubjectNode && s.Name != node && slices.Contains(l.Nodes, node) {
+				out = append(out, l)
+			}
+		}
+	}
+	return byOpening(out)
+}
+
 // allLoops returns all loops, in the order of their openings.
 func (c *Cluster) allLoops() []Loop {
 	var out []Loop
@@ -181,6 +195,9 @@ func (d Derived) Around() map[Subject]Rows {
 		at(short.SourceNode, Rows{Migrations: []*Migration{short}})
 		if short.mayCause() {
 			at(short.TargetNode, Rows{Arrivals: []*Migration{short}})
+		}
+		if short.isSwing() {
+			at(min(short.SourceNode, short.TargetNode), Rows{Swings: []*Migration{short}})
 		}
 	}
 	for i := range d.Decisions {

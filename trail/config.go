@@ -23,7 +23,9 @@ type KubeVirtSettings struct {
 	FeatureGates            []string `json:"feature_gates,omitempty"`
 	DisabledFeatureGates    []string `json:"disabled_feature_gates,omitempty"`
 	WorkloadUpdateMethods   []string `json:"workload_update_methods,omitempty"`
-	MigrationNetwork        string   `json:"migration_network,omitempty"` // a NetworkAttachmentDefinition; empty: the pod network
+	MigrationNetwork        string   `json:"migration_network,omitempty"`       // a NetworkAttachmentDefinition; empty: the pod network
+	BatchEvictionSize       *int64   `json:"batch_eviction_size,omitempty"`     // VMs that the workload updater evicts at once
+	BatchEvictionInterval   *Span    `json:"batch_eviction_interval,omitempty"` // between two batches of these
 }
 
 // DefaultDrainTaintKey is KubeVirt's drain taint where the CR names no other.

@@ -79,10 +79,11 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	for _, l := range lives {
 		own := l.selectOwnMigrations(migrations)
 		d.Decisions = slices.Concat(d.Decisions, decideCooldowns(l, own, requests, env, now), decideBackoffs(l, own, env, now))
-		d.Loops = append(d.Loops, findBounceLoops(l, migrations, env, now)...)
+		moves := movesOf(l, migrations)
+		d.Loops = slices.Concat(d.Loops, findBounceLoops(l, moves, env, now), findRepeatedFailures(l, moves, own, env, now))
 		summarizeAttempts(l, migrations, facts)
 		for _, e := range l.evacuations {
-			e.evaluateObjective(env.thresholds.Objectives, now)
+			e.evaluateObjective(env, now)
 			e.Policy = env.policyName(e.MarkedAt)
 		}
 	}
@@ -116,7 +117,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	for _, m := range migrations {
 		d.Migrations = append(d.Migrations, m.Migration)
 	}
-	d.Timeline = vmiLines(facts, d, lives, requests, env)
+	d.Timeline = byTime(append(vmiLines(facts, d, lives, requests, env), evictionLines(pods, env)...))
 	return d
 }
 
@@ -139,7 +140,8 @@ func derivePod(subject Subject, facts []Fact, env *Env) Derived {
 	for _, r := range requests {
 		d.Requests = append(d.Requests, r.EvictionRequest)
 	}
-	d.Timeline = requestLines(requests)
+	_, pod := subject.VM()
+	d.Timeline = byTime(append(requestLines(requests), podEvictionLines(facts, pod)...))
 	return d
 }
 

@@ -197,7 +197,7 @@ func (c RequesterClass) isDrainer() bool {
 		RequesterHarvester:
 		return true
 	case RequesterDescheduler, RequesterKubectl, RequesterKubeVirt, RequesterForklift, RequesterConsole, RequesterArgoCD, RequesterFlux,
-		RequesterServiceAccount, RequesterOther, RequesterUnknown, AnyRequester:
+		RequesterEvictionRequest, RequesterServiceAccount, RequesterOther, RequesterUnknown, AnyRequester:
 	}
 	return false
 }

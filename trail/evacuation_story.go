@@ -3,6 +3,7 @@ package trail
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -37,7 +38,7 @@ func (e Evacuation) renderRequest(requests []EvictionRequest, seen Coverage) []s
 // explainUnknownRequester says why nobody can be named, and what would name them.
 func (e Evacuation) explainUnknownRequester(seen Coverage) string {
 	switch {
-	case e.MarkedBy == MarkedByTaint:
+	case e.MarkedBy == MarkedByTaint || e.Requester != "":
 		return ""
 	case seen.Audit || seen.Observer:
 		return "Requester unknown: the audit log and the observer have no such request at that time."
@@ -68,7 +69,13 @@ func (e Evacuation) askedAgain(requests []EvictionRequest) []string {
 
 // renderStory returns an evacuation from its request on.
 func (e Evacuation) renderStory(d Derived, seen Coverage, now time.Time) []string {
-	text := append(e.renderRequest(d.Requests, seen), e.askedAgain(d.Requests)...)
+	wanted := d.wantedLinesOf(&e)
+	marked := slices.IndexFunc(wanted, func(l Line) bool { return l.At.After(e.MarkedAt) })
+	if marked < 0 {
+		marked = len(wanted)
+	}
+	text := append(describeWanted(wanted[:marked]), e.renderRequest(d.Requests, seen)...)
+	text = append(append(text, e.askedAgain(d.Requests)...), describeWanted(wanted[marked:])...)
 	mine := d.attemptsOf(e.ID)
 	text = append(append(text, e.attemptsSoFar(mine)...), e.otherMigrations(d)...)
 	text = append(text, policiesOf(mine))

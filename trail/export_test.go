@@ -38,8 +38,10 @@ func (e *Env) Asked() map[Subject][]Fact { return e.asked }
 // Opening returns how an answer begins to speak of the loop.
 func (l Loop) Opening() string { return l.renderOpening() }
 
-// Of returns the objective of a class of requesters.
-func (o Objectives) Of(class RequesterClass) time.Duration { return o.findObjective(class) }
+// Of returns the objective of a class of requesters for a VM of a namespace on a node of a pool.
+func (o Objectives) Of(class RequesterClass, namespace, pool string) time.Duration {
+	return o.findObjective(class, namespace, pool)
+}
 
 // Forgotten returns the completion as one that the descheduler has not in its memory.
 func Forgotten(c Completion) Completion {

@@ -84,10 +84,12 @@ const (
 	ObjectKubeEvent       ObjectKind = "Event"
 	ObjectPolicy          ObjectKind = "DeschedulerPolicy"
 	ObjectMigrationPolicy ObjectKind = "MigrationPolicy"
-	ObjectSource          ObjectKind = "Source"      // one of our own sources: a watch, or evictrail itself
-	ObjectRequest         ObjectKind = "Request"     // a call of the API server
-	ObjectDescheduler     ObjectKind = "Descheduler" // a descheduler whose metrics are scraped
-	ObjectNodeLoad        ObjectKind = "NodeLoad"    // the load of the nodes of a migration, by whose UID it goes
+	ObjectEvictionRequest ObjectKind = "EvictionRequest" // of lifecycle.k8s.io: a requester wants a pod evicted
+	ObjectEviction        ObjectKind = "Eviction"        // of lifecycle.k8s.io: how the eviction of a pod goes that requesters want
+	ObjectSource          ObjectKind = "Source"          // one of our own sources: a watch, or evictrail itself
+	ObjectRequest         ObjectKind = "Request"         // a call of the API server
+	ObjectDescheduler     ObjectKind = "Descheduler"     // a descheduler whose metrics are scraped
+	ObjectNodeLoad        ObjectKind = "NodeLoad"        // the load of the nodes of a migration, by whose UID it goes
 )
 
 // Remembered reports whether the state of such objects outlives a restart: the facts of the others carry in their identity what they say.
@@ -97,6 +99,7 @@ func (k ObjectKind) Remembered() bool {
 
 // The aspects of objects (Fact.What) that facts are derived by. The others are names that the Tracker alone has to know again.
 const (
+	WhatLabels = "labels" // a node: its place, type and pool
 	WhatGone   = "gone"   // every kind of object: it exists no more
 	WhatCordon = "cordon" // of a node; its value is "true" while it is unschedulable
 	WhatTaint  = "taint/" // of a node, and the key of the taint, a colon and its effect
@@ -128,6 +131,8 @@ func detailSize(d Detail) int {
 		return len(d.Name) + len(d.Message) + len(d.Component)
 	case *ConditionDetail:
 		return len(d.Message)
+	case *ResponderDetail:
+		return len(d.Responder) + len(d.Message)
 	case *PodDetail:
 		return len(d.Message)
 	case *ResultDetail:
@@ -184,7 +189,7 @@ func (f Fact) State() Fact {
 		if d, ok := f.Detail.(*PodDetail); ok {
 			s.Kind, s.Detail = f.Kind, &PodDetail{Pod: d.Pod}
 		}
-	case ObjectVMI, ObjectKubeVirt, ObjectMigrationPolicy, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
+	case ObjectVMI, ObjectKubeVirt, ObjectMigrationPolicy, ObjectEvictionRequest, ObjectEviction, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
 	}
 	return s
 }
@@ -243,7 +248,7 @@ func newDetail(kind Kind) Detail {
 		return &ResultDetail{}
 	case KindMigrationDeletionAsked, KindMigrationGone:
 		return &EndDetail{}
-	case KindMigrationCondition, KindVMICondition, KindNodeNotReady, KindNodeReady:
+	case KindMigrationCondition, KindVMICondition, KindNodeNotReady, KindNodeReady, KindEvictionCondition:
 		return &ConditionDetail{}
 	case KindVMIPlaced, KindVMIDeletionAsked, KindVMIEnded:
 		return &VMIDetail{}
@@ -255,6 +260,10 @@ func newDetail(kind Kind) Detail {
 		return &ConfigDetail{}
 	case KindEvictionRequested, KindActionRequested:
 		return &RequestDetail{}
+	case KindEvictionIntent:
+		return &IntentDetail{}
+	case KindEvictionProgress:
+		return &ResponderDetail{}
 	case KindGapOpened, KindGapClosed:
 		return &GapDetail{}
 	case KindBlocksObserved:
@@ -265,7 +274,9 @@ func newDetail(kind Kind) Detail {
 		return &LoadDetail{}
 	case KindMigrationTransfer:
 		return &TransferDetail{}
-	case KindAnnotationSet, KindAnnotationCleared, KindMigrationPhase,
+	case KindNodeLabels:
+		return &LabelsDetail{}
+	case KindAnnotationSet, KindAnnotationCleared, KindMigrationPhase, KindLauncherOutdated, KindLauncherCurrent,
 		KindNodeCordoned, KindNodeUncordoned, KindNodeTainted, KindNodeUntainted, KindNodeGone,
 		KindCooldownDecided, KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:
 		return nil

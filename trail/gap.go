@@ -201,7 +201,7 @@ func seenAgain(facts []Fact, g *Gap) time.Time {
 var sourceOf = map[ObjectKind]string{
 	ObjectVMI: "virtualmachineinstances", ObjectMigration: "virtualmachineinstancemigrations", ObjectPod: "pods", ObjectNode: "nodes",
 	ObjectKubeVirt: "kubevirts", ObjectKubeEvent: "events", ObjectPolicy: "configmaps", ObjectMigrationPolicy: "migrationpolicies",
-	ObjectDescheduler: "descheduler",
+	ObjectEvictionRequest: "evictionrequests", ObjectEviction: "evictions", ObjectDescheduler: "descheduler",
 }
 
 // Source names the source that saw the fact, as its gaps do.

@@ -58,7 +58,9 @@ const (
 	TroubleSlots                    // the descheduler can evict nothing from a node, or from any
 	TroubleNode                     // a node is not ready
 	TroubleBlocker                  // a VM keeps a drain from ending
+	TroubleFailures                 // a VM fails to move again and again
 	TroubleMoves                    // a VM is moved again and again
+	TroubleSwings                   // a node exchanges VMs with others again and again
 	TroubleOwner                    // a VM waits for its owner to move it
 	TroubleWaiting                  // a VM is marked to leave its node, and there is no attempt
 )
@@ -70,7 +72,9 @@ var troubleWords = [...]struct{ one, several string }{
 	TroubleSlots:     {"has no free descheduler slot", "have no free descheduler slot"},
 	TroubleNode:      {"is not ready", "are not ready"},
 	TroubleBlocker:   {"blocks a drain", "block drains"},
+	TroubleFailures:  {"fails to move again and again", "fail to move again and again"},
 	TroubleMoves:     {"is moved again and again", "are moved again and again"},
+	TroubleSwings:    {"exchanges VMs with other nodes again and again", "exchange VMs with other nodes again and again"},
 	TroubleOwner:     {"waits for its owner to move it", "wait for their owners to move them"},
 	TroubleWaiting:   {"is marked to leave its node, without an attempt", "are marked to leave their nodes, without an attempt"},
 }
@@ -130,7 +134,7 @@ func isLoopCritical(k LoopKind) bool {
 	switch k {
 	case LoopDualRetry, LoopEndlessRetry, LoopShutdownChurn, LoopBudgetPinned:
 		return true
-	case LoopPingPong, LoopChurn, LoopPriorityInversion, LoopUnansweredExternal:
+	case LoopPingPong, LoopChurn, LoopOscillation, LoopFrequentMoves, LoopRepeatedFailures, LoopPriorityInversion, LoopUnansweredExternal:
 	}
 	return false
 }
@@ -146,8 +150,12 @@ func loopTrouble(k LoopKind) Trouble {
 		return TroubleSlots
 	case LoopPriorityInversion:
 		return TroubleBlocker
-	case LoopPingPong, LoopChurn:
+	case LoopPingPong, LoopChurn, LoopFrequentMoves:
 		return TroubleMoves
+	case LoopOscillation:
+		return TroubleSwings
+	case LoopRepeatedFailures:
+		return TroubleFailures
 	case LoopUnansweredExternal:
 		return TroubleOwner
 	}
@@ -374,6 +382,13 @@ func (l *incidentList) addLoop(loop Loop) {
 	case LoopChurn:
 		i.addEffect("moved %s", formatRepetition(loop.Counts[countMoves]))
 		i.Requester = RequesterDescheduler.Label().Short
+	case LoopOscillation:
+		i.addEffect("%s moved away and back", FormatCount(loop.Counts[countMembers], "VM"))
+		i.Requester = RequesterDescheduler.Label().Short
+	case LoopFrequentMoves:
+		i.addEffect("moved %s", formatRepetition(loop.Counts[countMoves]))
+	case LoopRepeatedFailures:
+		i.addEffect("failed to move %s", formatRepetition(loop.Counts[countFailures]))
 	case LoopShutdownChurn:
 		i.addEffect("shut down %s", formatRepetition(loop.Counts[countShutdowns]))
 		i.Requester = RequesterDescheduler.Label().Short

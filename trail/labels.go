@@ -20,6 +20,7 @@ var requesterLabels = labels[RequesterClass]{
 	{RequesterConsole, "web console", "A person with a web console or a browser."},
 	{RequesterArgoCD, "Argo CD", "Argo CD, which applies what is in a repository."},
 	{RequesterFlux, "Flux", "Flux, which applies what is in a repository."},
+	{RequesterEvictionRequest, "EvictionRequest", "A program that made an EvictionRequest (lifecycle.k8s.io), under the name that it has there."},
 	{RequesterServiceAccount, "unknown service account", "A service account that evictrail does not know: a controller, or anybody's program."},
 	{RequesterOther, "user", "A user who is none of the programs above."},
 	{RequesterUnknown, "unknown requester", "No source shows who it was."},
@@ -233,6 +234,9 @@ var loopKindLabels = labels[LoopKind]{
 	{LoopEndlessRetry, "endless retry", "KubeVirt retries one VM again and again."},
 	{LoopPingPong, "ping-pong", "The descheduler moves a VM back to nodes that it took it from."},
 	{LoopChurn, "churn", "The descheduler moves one VM very often."},
+	{LoopOscillation, "oscillation", "The descheduler moves VMs to and fro between two nodes, or in a circle through more."},
+	{LoopFrequentMoves, "frequent moving", "One VM is moved very often, no matter who asks."},
+	{LoopRepeatedFailures, "repeated failure", "Migrations of one VM fail again and again, no matter who asks."},
 	{LoopShutdownChurn, "shutdown loop", "The descheduler shuts one VM down again and again."},
 	{LoopBudgetPinned, "blocked descheduler", "Stuck evacuations occupy all slots of the descheduler."},
 	{LoopPriorityInversion, "priority inversion", "A drain waits for a VM whose migration has the lowest priority."},
@@ -264,6 +268,10 @@ var loopCountLabels = labels[string]{
 	{countWaits, "seconds waited", "How long the drain waited for the VM."},
 	{countMoves, "moves", "How often the VM was moved."},
 	{countReturns, "returns", "How often it was moved back to a node that it came from."},
+	{countSwings, "swings", "How often a move from or to the node answered one of another VM the other way."},
+	{countMembers, "members", "How many VMs these moves were of."},
+	{countPeriod, "period", "How long once to and fro, or round, takes on average, in seconds."},
+	{countFailures, "failures", "How many migrations of the VM failed in a row."},
 	{countShutdowns, "shutdowns", "How often the VM was shut down."},
 	{countSlots, "slots", "How many slots the descheduler has."},
 	{countHeld, "slots held", "How many of them evacuations that do not end hold."},
@@ -273,6 +281,12 @@ var drainOutcomeLabels = labels[DrainOutcome]{
 	{DrainEmptied, "emptied", "No guest is left on the node."},
 	{DrainAbandoned, "abandoned", "The node takes pods again, or nobody asks any more, with guests left."},
 	{DrainNodeGone, "node gone", "The node was deleted."},
+}
+
+var waveOutcomeLabels = labels[WaveOutcome]{
+	{WaveCompleted, "completed", "No VM is left in an outdated virt-launcher."},
+	{WaveStopped, "stopped", "VMs are left, and for an hour nothing happened to any."},
+	{WaveSuperseded, "superseded", "The next wave began within an hour, with VMs left."},
 }
 
 var blockerLabels = labels[Blocker]{
@@ -386,6 +400,8 @@ var sourceLabels = labels[string]{
 	{"events", "Kubernetes Events", "The watch of Kubernetes Events."},
 	{"configmaps", "descheduler's policy", "The watch of the ConfigMap that holds the policy of the descheduler."},
 	{"migrationpolicies", "migration policies", "The watch of MigrationPolicies."},
+	{"evictionrequests", "EvictionRequests", "The watch of EvictionRequests (lifecycle.k8s.io)."},
+	{"evictions", "Evictions", "The watch of Evictions (lifecycle.k8s.io)."},
 	{"descheduler", "descheduler's metrics", "The metrics of the descheduler."},
 	{string(OriginPrometheus), "Prometheus", "The Prometheus that is asked for the load of nodes."},
 	{string(SourceAudit), "audit log", "The audit log of the API server."},
@@ -527,7 +543,8 @@ func LabelCount(name string) Label { return loopCountLabels.of(name) }
 func LabelSets() []LabelSet {
 	sets := []LabelSet{
 		requesterLabels.newSet("requester class", "eviction_requests.requester_class", "evacuations.requester_class", "migrations.requester_class", "drains.requester_class",
-			"placements.ended_requester_class"),
+			"placements.ended_requester_class", "downtimes.requester_class", "weekly_downtimes.requester_class", "weekly_objectives.requester_class",
+			"weekly_move_costs.requester_class"),
 		answerLabels.newSet("answer to an eviction request", "eviction_requests.answer"),
 		effectLabels.newSet("effect of an eviction request", "eviction_requests.effect"),
 		requestSourceLabels.newSet("source of an eviction request", "eviction_requests.source"),
@@ -554,6 +571,7 @@ func LabelSets() []LabelSet {
 		loopEndLabels.newSet("end of a loop", "loops.closed_by"),
 		loopCountLabels.newSet("count of a loop"),
 		drainOutcomeLabels.newSet("outcome of a drain", "drains.outcome"),
+		waveOutcomeLabels.newSet("outcome of an upgrade wave", "upgrade_waves.outcome"),
 		blockerLabels.newSet("blocker of a drain", "drain_blockers.blocker"),
 		drainEffectLabels.newSet("effect of a drain on a VM"),
 		outageCauseLabels.newSet("cause of a node outage", "node_outages.cause"),

@@ -25,7 +25,7 @@ var closedTypes = map[string]string{
 	"Confidence": "confidence", "Trigger": "trigger", "Outcome": "outcome", "WaitReason": "reason for which a migration waits",
 	"FailureClass": "failure class", "FailureReason": "failure reason", "Need": "need of an attempt", "Benefit": "benefit of a move", "Convergence": "end of a transfer",
 	"Likelihood": "likelihood of a consequence", "Ending": "end of a guest", "Layer": "layer that holds a VM back", "Verdict": "verdict of a decision",
-	"LoopKind": "loop kind", "LoopPath": "path of a dual retry loop", "LoopEnd": "end of a loop", "DrainOutcome": "outcome of a drain", "DrainEffect": "effect of a drain on a VM",
+	"LoopKind": "loop kind", "LoopPath": "path of a dual retry loop", "LoopEnd": "end of a loop", "DrainOutcome": "outcome of a drain", "WaveOutcome": "outcome of an upgrade wave", "DrainEffect": "effect of a drain on a VM",
 	"Blocker": "blocker of a drain", "OutageCause": "cause of a node outage", "OutageEnd": "end of a node outage", "ObstacleKind": "obstacle to a move",
 	"LoadMoment": "moment of a load sample", "LoadSample": "sample around a moment", "LoadLack": "reason for which a measurement is not known",
 	"LoadOrigin": "origin of load", "RecorderState": "state of the recorder", "StandbyCause": "cause for which a standby does not answer", "Clock": "clock of a fact", "FoundKind": "kind of a search result",
@@ -92,7 +92,7 @@ func TestLabelsAreComplete(t *testing.T) {
 func TestLabelsAreWords(t *testing.T) {
 	t.Parallel()
 	camelCase := regexp.MustCompile(`\p{Ll}\p{Lu}`)
-	names := strings.NewReplacer("KubeVirt", "", "NoExecute", "")
+	names := strings.NewReplacer("KubeVirt", "", "NoExecute", "", "EvictionRequest", "")
 	for _, s := range trail.LabelSets() {
 		shorts, values := map[string]bool{}, map[string]bool{}
 		require.NotEmpty(t, s.Labels, s.Name)
@@ -196,7 +196,7 @@ func knownSources() []string {
 	}
 	for _, k := range []trail.ObjectKind{
 		trail.ObjectVMI, trail.ObjectMigration, trail.ObjectPod, trail.ObjectNode, trail.ObjectKubeVirt, trail.ObjectKubeEvent, trail.ObjectPolicy,
-		trail.ObjectMigrationPolicy, trail.ObjectDescheduler,
+		trail.ObjectMigrationPolicy, trail.ObjectEvictionRequest, trail.ObjectEviction, trail.ObjectDescheduler,
 	} {
 		all[k.Source()] = true
 	}
@@ -275,6 +275,7 @@ func renderGlossary() string {
 ## Values and their labels
 
 Pages, tables and dashboards show the label of a value. SQL, ` + "`-o json`, `-o csv`" + `, the API and the labels of metrics have the value.
+A line in bold begins a set, and names the columns of [SQL views](sql.md) that have its values.
 
 | Value | Label | Meaning |
 |---|---|---|

@@ -18,6 +18,9 @@ const (
 	LoopEndlessRetry       LoopKind = "endless_retry"       // KubeVirt retries one VM, again and again
 	LoopPingPong           LoopKind = "ping_pong"           // the descheduler moves a VM back to nodes that it took it from
 	LoopChurn              LoopKind = "churn"               // the descheduler moves one VM very often
+	LoopOscillation        LoopKind = "oscillation"         // the descheduler moves VMs to and fro between two nodes, or round
+	LoopFrequentMoves      LoopKind = "frequent_moves"      // one VM is moved very often, no matter who asks
+	LoopRepeatedFailures   LoopKind = "repeated_failures"   // migrations of one VM fail again and again, no matter who asks
 	LoopShutdownChurn      LoopKind = "shutdown_churn"      // the descheduler shuts one VM down, again and again
 	LoopBudgetPinned       LoopKind = "budget_pinned"       // evacuations that do not end hold all slots of the descheduler
 	LoopPriorityInversion  LoopKind = "priority_inversion"  // a drain waits for a VM whose migration has the lowest priority
@@ -61,6 +64,10 @@ const (
 	countWaits           = "waits_seconds"
 	countMoves           = "moves"
 	countReturns         = "returns"
+	countSwings          = "swings"
+	countMembers         = "members"
+	countPeriod          = "period_seconds"
+	countFailures        = "failures"
 	countShutdowns       = "shutdowns"
 	countSlots           = "slots"
 	countHeld            = "held"
@@ -74,8 +81,9 @@ type Loop struct {
 	Namespace string         `json:"namespace,omitempty"` // empty where it is about a node's slots, not one VM
 	VMI       string         `json:"vmi,omitempty"`
 	VMIUID    string         `json:"vmi_uid,omitempty"`
-	Node      string         `json:"node,omitempty"` // empty where it is about no single node
-	OpenedAt  time.Time      `json:"opened_at"`      // when the condition became true
+	Node      string         `json:"node,omitempty"`  // empty where it is about no single node
+	Nodes     []string       `json:"nodes,omitempty"` // all that it goes on at, Node first if that is one of them; nil: at no other than Node
+	OpenedAt  time.Time      `json:"opened_at"`       // when the condition became true
 	ClosedAt  time.Time      `json:"closed_at,omitzero"`
 	ClosedBy  LoopEnd        `json:"closed_by,omitempty"`
 	Summary   string         `json:"summary"`
@@ -106,6 +114,18 @@ func (l *Loop) setEvidence(all []Exhibit) {
 
 // Open reports whether the loop goes on.
 func (l Loop) Open() bool { return l.ClosedBy == "" }
+
+// Repetitions returns what a loop of a VM counts, no matter who asked: moves, or failures in a row. Repeats is false for loops of other kinds.
+func (l Loop) Repetitions() (n int, repeats bool) {
+	switch l.Kind {
+	case LoopFrequentMoves:
+		return l.Counts[countMoves], true
+	case LoopRepeatedFailures:
+		return l.Counts[countFailures], true
+	default:
+		return 0, false
+	}
+}
 
 // newLoop returns a new loop about an evacuation; ordinal distinguishes those of one kind.
 func (e *Evacuation) newLoop(kind LoopKind, ordinal int, openedAt time.Time) Loop {
@@ -139,9 +159,9 @@ func (l Loop) Name() string {
 	return fmt.Sprintf("%s (%s)", l.Kind.Label(), l.Path.Label())
 }
 
-// formatWithArticle returns the loop's name with its article: an endless retry. Churn has none.
+// formatWithArticle returns the loop's name with its article: an endless retry. Churn and frequent moving have none.
 func (l Loop) formatWithArticle() string {
-	if l.Kind == LoopChurn {
+	if l.Kind == LoopChurn || l.Kind == LoopFrequentMoves {
 		return l.Name()
 	}
 	article := "a "

@@ -19,6 +19,7 @@ type Rows struct {
 	Requests    []*EvictionRequest // the salient ones
 	Migrations  []*Migration       // from the node
 	Arrivals    []*Migration       // to the node, those that may have caused others from it
+	Swings      []*Migration       // the descheduler's between the node and those whose names come after its own
 	Decisions   []*Decision        // that hold a VM back
 }
 
@@ -29,6 +30,7 @@ func (r *Rows) Add(more Rows) {
 	r.Requests = append(r.Requests, more.Requests...)
 	r.Migrations = append(r.Migrations, more.Migrations...)
 	r.Arrivals = append(r.Arrivals, more.Arrivals...)
+	r.Swings = append(r.Swings, more.Swings...)
 	r.Decisions = append(r.Decisions, more.Decisions...)
 }
 
@@ -38,7 +40,7 @@ func (e *Env) Around(s Subject, rows Rows) {
 	byTimeAnd(rows.Evacuations, func(e *Evacuation) (time.Time, FactID) { return e.MarkedAt, e.ID })
 	byTimeAnd(rows.Requests, func(r *EvictionRequest) (time.Time, FactID) { return r.RequestedAt, r.ID })
 	byTimeAnd(rows.Decisions, func(d *Decision) (time.Time, FactID) { return d.DecidedAt, d.ID })
-	for _, migrations := range [][]*Migration{rows.Migrations, rows.Arrivals} {
+	for _, migrations := range [][]*Migration{rows.Migrations, rows.Arrivals, rows.Swings} {
 		slices.SortFunc(migrations, func(a, b *Migration) int {
 			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.UID, b.UID))
 		})
@@ -124,7 +126,7 @@ func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 		d.Loops = slices.Concat(d.Loops, dual, n.endlessRetry(e, dual), n.priorityInversion(e, d.Drains), n.findUnansweredLoops(e))
 	}
 	d.Loops = append(d.Loops, findPinnedLoops(n.Evacuations, env.slotLimits(limitPerNode), n.name, env, now)...)
-	d.Loops = byOpening(d.Loops)
+	d.Loops = byOpening(append(d.Loops, n.findOscillations()...))
 	n.nameOutages(d.Loops)
 	d.Outages = n.outages
 	d.Decisions = n.observedBlocks()

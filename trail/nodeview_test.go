@@ -23,7 +23,10 @@ func rowsSince(r trail.Rows, at, before time.Time) trail.Rows {
 		Requests:    slices.DeleteFunc(slices.Clone(r.Requests), func(q *trail.EvictionRequest) bool { return not(q.RequestedAt, at) }),
 		Migrations:  slices.DeleteFunc(slices.Clone(r.Migrations), func(m *trail.Migration) bool { return not(m.FinishedAt, before) }),
 		Arrivals:    slices.DeleteFunc(slices.Clone(r.Arrivals), func(m *trail.Migration) bool { return not(m.FinishedAt, before) }),
-		Decisions:   slices.DeleteFunc(slices.Clone(r.Decisions), func(x *trail.Decision) bool { return not(trail.Later(x.DecidedAt, x.Until), before) }),
+		Swings: slices.DeleteFunc(slices.Clone(r.Swings), func(m *trail.Migration) bool {
+			return not(m.FinishedAt, before.Add(-trail.DefaultThresholds().SwingReach()))
+		}),
+		Decisions: slices.DeleteFunc(slices.Clone(r.Decisions), func(x *trail.Decision) bool { return not(trail.Later(x.DecidedAt, x.Until), before) }),
 	}
 }
 

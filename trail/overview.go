@@ -13,6 +13,7 @@ type Overview struct {
 	Stuck    []Evacuation   // that are open and have failed attempts, the oldest first
 	Drains   []Drain        // that go on, the oldest first
 	Blockers []DrainBlocker // what they wait for, the longest first
+	Wave     *UpgradeWave   // that goes on; nil: none does, it is of the past, or not all of the cluster is seen
 	Held     []Hold         // what holds VMs back, the longest first
 	HeldMore int            // how many more are held back
 	Gaps     []Gap          // that are open, or were opened since From, the newest first

@@ -34,6 +34,7 @@ type Placement struct {
 	Strategy           string    `json:"strategy,omitempty"`            // spec.evictionStrategy, as last seen there
 	NotMigratable      string    `json:"not_migratable,omitempty"`      // why it cannot be live-migrated, at the end of the stay; empty where it can
 	NotMigratableSince time.Time `json:"not_migratable_since,omitzero"` // since when
+	OutdatedSince      time.Time `json:"outdated_since,omitzero"`       // since when its virt-launcher is outdated, at the end of the stay; zero where it is not
 	OptedOut           bool      `json:"opted_out"`                     // the pod asks the descheduler to leave it alone
 	TerminatingSince   time.Time `json:"terminating_since,omitzero"`    // since when its pod is being deleted while the guest is there; zero where it is not
 
@@ -44,9 +45,19 @@ type Placement struct {
 // several clocks, which may be apart: no stay begins before the one before it, or ends before it began.
 func placementsOf(l *life, migrations []*migration, facts []Fact) []Placement {
 	var out []Placement
-	epoch := Epoch(0) // of the last stay
+	epoch := Epoch(0)      // of the last stay
+	var outdated time.Time // since when the virt-launcher is; a guest that moved is labelled until KubeVirt looks at its new one
 	for _, f := range l.facts {
+		if f.Kind == KindLauncherOutdated {
+			outdated = f.OccurredAt
+		}
+		if f.Kind == KindLauncherCurrent {
+			outdated = time.Time{}
+		}
 		if f.Kind != KindVMIPlaced {
+			if n := len(out); n > 0 && out[n-1].Node == f.Node {
+				out[n-1].OutdatedSince = outdated
+			}
 			continue
 		}
 		before := epoch
@@ -66,7 +77,7 @@ func placementsOf(l *life, migrations []*migration, facts []Fact) []Placement {
 		}
 		out = append(out, Placement{
 			ID: f.ID, Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid,
-			Node: f.Node, FromAt: at, ArrivedBy: by, SeenLate: f.Late, seenAt: f.ObservedAt,
+			Node: f.Node, FromAt: at, ArrivedBy: by, SeenLate: f.Late, OutdatedSince: outdated, seenAt: f.ObservedAt,
 		})
 	}
 	if n := len(out); n > 0 && !l.endedAt.IsZero() {

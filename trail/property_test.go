@@ -244,7 +244,7 @@ func nextOf(c *trail.Cluster) time.Time {
 // newTightThresholds returns thresholds by which some evacuations are late.
 func newTightThresholds() trail.Thresholds {
 	t := trail.DefaultThresholds()
-	t.Objectives = trail.Objectives{trail.RequesterDescheduler: 4 * time.Minute, trail.AnyRequester: 25 * time.Minute}
+	t.Objectives = trail.Objectives{string(trail.RequesterDescheduler): 4 * time.Minute, string(trail.AnyRequester): 25 * time.Minute}
 	return t
 }
 

@@ -21,10 +21,13 @@ const (
 	KindVMIEnded               Kind = "vmi_ended"
 	KindVMICondition           Kind = "vmi_condition"
 	KindLauncherPod            Kind = "launcher_pod"
+	KindLauncherOutdated       Kind = "launcher_outdated"
+	KindLauncherCurrent        Kind = "launcher_current"
 	KindNodeCordoned           Kind = "node_cordoned"
 	KindNodeUncordoned         Kind = "node_uncordoned"
 	KindNodeTainted            Kind = "node_tainted"
 	KindNodeUntainted          Kind = "node_untainted"
+	KindNodeLabels             Kind = "node_labels"
 	KindNodeNotReady           Kind = "node_not_ready"
 	KindNodeReady              Kind = "node_ready"
 	KindNodeGone               Kind = "node_gone"
@@ -32,6 +35,9 @@ const (
 	KindConfigSeen             Kind = "config_seen"
 	KindEvictionRequested      Kind = "eviction_requested"
 	KindActionRequested        Kind = "action_requested"
+	KindEvictionIntent         Kind = "eviction_intent"
+	KindEvictionProgress       Kind = "eviction_progress"
+	KindEvictionCondition      Kind = "eviction_condition"
 	KindBlocksObserved         Kind = "blocks_observed"
 	KindDeschedulerStarted     Kind = "descheduler_started"
 	KindNodeLoad               Kind = "node_load"
@@ -90,6 +96,9 @@ const (
 	ReasonPodTerminating         Reason = "pod_terminating"
 	ReasonPodEnded               Reason = "pod_ended"
 	ReasonPodGone                Reason = "pod_gone"
+	ReasonLabelSet               Reason = "label_set"
+	ReasonLabelsSeen             Reason = "labels_seen"
+	ReasonLabelRemoved           Reason = "label_removed"
 	ReasonCordoned               Reason = "cordoned"
 	ReasonUncordoned             Reason = "uncordoned"
 	ReasonTainted                Reason = "tainted"
@@ -108,6 +117,14 @@ const (
 	ReasonMigrateCalled          Reason = "migrate_called"
 	ReasonCancelCalled           Reason = "cancel_called"
 	ReasonNodeChanged            Reason = "node_changed"
+	ReasonEvictionWanted         Reason = "eviction_wanted"
+	ReasonWithdrawn              Reason = "withdrawn"
+	ReasonResponderInactive      Reason = "responder_inactive"
+	ReasonResponderActive        Reason = "responder_active"
+	ReasonResponderInterrupted   Reason = "responder_interrupted"
+	ReasonResponderCanceled      Reason = "responder_canceled"
+	ReasonResponderCompleted     Reason = "responder_completed"
+	ReasonResponderReports       Reason = "responder_reports"
 	ReasonCooldown               Reason = "cooldown"
 	ReasonMigrationInProgress    Reason = "migration_in_progress"
 	ReasonOther                  Reason = "other"
@@ -206,10 +223,19 @@ func Kinds() []KindInfo {
 			{ReasonPodEnded, "ended", "It ended."},
 			{ReasonPodGone, "gone", "It exists no more."},
 		}},
+		{KindLauncherOutdated, "launcher outdated", "The guest runs in a virt-launcher of another version than KubeVirt now starts.", []Sentence{
+			{ReasonLabelSet, "label set", "KubeVirt set the label kubevirt.io/outdatedLauncherImage on the VMI."},
+		}},
+		{KindLauncherCurrent, "launcher current", "The guest runs in a virt-launcher of the version that KubeVirt starts.", []Sentence{
+			{ReasonLabelRemoved, "label removed", "KubeVirt took the label kubevirt.io/outdatedLauncherImage off the VMI."},
+		}},
 		{KindNodeCordoned, "node cordoned", "The node takes no new pods.", []Sentence{{ReasonCordoned, "cordoned", "spec.unschedulable became true."}}},
 		{KindNodeUncordoned, "node uncordoned", "The node takes new pods again.", []Sentence{{ReasonUncordoned, "uncordoned", "spec.unschedulable went away."}}},
 		{KindNodeTainted, "node tainted", "A taint that keeps pods away appeared.", []Sentence{{ReasonTainted, "tainted", "An entry of spec.taints appeared or changed its value."}}},
 		{KindNodeUntainted, "node untainted", "A taint went away.", []Sentence{{ReasonUntainted, "untainted", "An entry of spec.taints went away."}}},
+		{KindNodeLabels, "node labels", "Where the node is, and of what kind, by its labels.", []Sentence{
+			{ReasonLabelsSeen, "labels seen", "Labels of its place, type or pool were seen, or changed."},
+		}},
 		{KindNodeNotReady, "node not ready", "The node is not ready.", []Sentence{
 			{ReasonKubeletSilent, "kubelet silent", "Its condition Ready became Unknown: its kubelet does not answer."},
 			{ReasonKubeletNotReady, "kubelet not ready", "Its condition Ready became False: its kubelet reports why."},
@@ -233,6 +259,21 @@ func Kinds() []KindInfo {
 			{ReasonCancelCalled, "cancel evacuation", "To cancel an evacuation, through KubeVirt's subresource."},
 			{ReasonNodeChanged, "change node", "To change a Node: cordon, uncordon, taint."},
 		}},
+		{KindEvictionIntent, "eviction intent", "What a requester wants of a virt-launcher pod, by an EvictionRequest (lifecycle.k8s.io).", append([]Sentence{
+			{ReasonEvictionWanted, "eviction wanted", "It wants the pod evicted."},
+			{ReasonWithdrawn, "withdrawn", "It does not want that any more."},
+			{ReasonOther, "other intent", "An intent that evictrail does not know; the detail has it as it came."},
+		}, goneReasons...)},
+		{KindEvictionProgress, "eviction progress", "A responder of the Eviction (lifecycle.k8s.io) of a virt-launcher pod took a step.", append([]Sentence{
+			{ReasonResponderInactive, "responder waits", "Its turn has not come."},
+			{ReasonResponderActive, "responder active", "It is its turn to evict the pod."},
+			{ReasonResponderInterrupted, "responder interrupted", "It sent no heartbeat for 20 minutes: the next responder has its turn."},
+			{ReasonResponderCanceled, "responder cancelled", "No requester wants the eviction any more."},
+			{ReasonResponderCompleted, "responder done", "It says that it is done."},
+			{ReasonResponderReports, "responder reports", "It has another message. Each text is recorded once, and at most 20 of a responder."},
+			{ReasonOther, "other state", "A state that evictrail does not know; the detail has it as it came."},
+		}, goneReasons...)},
+		{KindEvictionCondition, "eviction condition", "A condition of an EvictionRequest or an Eviction of a virt-launcher pod changed.", conditionReasons},
 		{KindBlocksObserved, "blocks counted", "The descheduler's metrics say how often KubevirtMigrationAware held back an eviction.", []Sentence{
 			{ReasonCooldown, "cooldown", "The VM had migrated not long before."},
 			{ReasonMigrationInProgress, "migration running", "The VM was being migrated."},

@@ -78,6 +78,12 @@ func (n *RecorderNote) Notice() string {
 	return strings.ToUpper(n.State.Label().Short) + ": " + firstOf(n.Why) + " What is shown may be incomplete."
 }
 
+// DescribeRecording says what may be missing in an answer, by its note and the gaps of its period; nothing where all was recorded.
+func DescribeRecording(note *RecorderNote, gaps []Gap) []string {
+	lines := []string{note.Notice(), note.StandbyNotice(), DescribeGaps(gaps)}
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+}
+
 // StandbyNotice is StandbySigns.Notice. It is empty for a nil note.
 func (n *RecorderNote) StandbyNotice() string {
 	if n == nil {

@@ -33,6 +33,7 @@ func joinRequestEffects(pods map[string]*launcher, lives []*life, env *Env) []*r
 	for _, l := range lives {
 		for _, e := range l.evacuations {
 			if e.request == nil && e.MarkedBy != MarkedByTaint {
+				e.inferRequesters(launcherOn(pods, l.uid, e.Node, e.MarkedAt), env)
 				requests = append(requests, requestOfMark(e, l, pods))
 			}
 		}
@@ -170,7 +171,7 @@ func requestOfMark(e *evacuation, l *life, pods map[string]*launcher) *request {
 	}
 	r.EvictionRequest = EvictionRequest{
 		ID: hashID("request", e.ID.String()), Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid, Node: e.Node, RequestedAt: e.MarkedAt,
-		RequesterClass: e.RequesterClass, Source: string(SourceMark), Confidence: confidence, Answer: AnswerMarked,
+		Requester: e.Requester, RequesterClass: e.RequesterClass, Source: string(SourceMark), Confidence: confidence, Answer: AnswerMarked,
 		Effect: EffectEvacuation, EvacuationID: new(e.ID), Evidence: e.Evidence, EventID: new(e.ID), SeenLate: e.SeenLate,
 	}
 	if p := launcherOn(pods, l.uid, e.Node, e.MarkedAt); p != nil {

@@ -98,6 +98,10 @@ func requestsOf(facts []Fact, env *Env) []*request {
 	for _, r := range reviews {
 		out = append(out, newRequest(nil, r, env))
 	}
+	wanted := podEvictionOf(facts)
+	for _, r := range out {
+		r.attributeEvictor(&wanted, env)
+	}
 	slices.SortFunc(out, func(a, b *request) int {
 		return cmp.Or(a.RequestedAt.Compare(b.RequestedAt), slices.Compare(a.ID[:], b.ID[:]))
 	})

@@ -24,8 +24,9 @@ const (
 	RequesterConsole           RequesterClass = "console" // a web console, or a person with a browser
 	RequesterArgoCD            RequesterClass = "argo_cd"
 	RequesterFlux              RequesterClass = "flux"
-	RequesterServiceAccount    RequesterClass = "service_account" // one that is not known: a controller, or a program of anybody's
-	RequesterOther             RequesterClass = "other"           // a user
+	RequesterEvictionRequest   RequesterClass = "eviction_request" // who made an EvictionRequest of lifecycle.k8s.io
+	RequesterServiceAccount    RequesterClass = "service_account"  // one that is not known: a controller, or a program of anybody's
+	RequesterOther             RequesterClass = "other"            // a user
 	RequesterUnknown           RequesterClass = "unknown"
 )
 
@@ -36,7 +37,8 @@ func Requesters() []RequesterClass { return requesterLabels.values() }
 func (c RequesterClass) isController() bool {
 	switch c {
 	case RequesterDescheduler, RequesterClusterAutoscaler, RequesterKarpenter, RequesterMachineConfig, RequesterClusterAPI, RequesterNodeMaintenance,
-		RequesterKured, RequesterKubeVirt, RequesterForklift, RequesterHarvester, RequesterArgoCD, RequesterFlux, RequesterServiceAccount:
+		RequesterKured, RequesterKubeVirt, RequesterForklift, RequesterHarvester, RequesterArgoCD, RequesterFlux,
+		RequesterEvictionRequest, RequesterServiceAccount:
 		return true
 	case RequesterKubectl, RequesterConsole, RequesterOther, RequesterUnknown, AnyRequester:
 	}

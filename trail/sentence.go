@@ -59,7 +59,7 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 	if stranded != nil {
 		text = append(text, UpperFirst(c.describeStranded(stranded))+".")
 	}
-	text = append(text, whereNow(d.Placements, now), cooldownNow(d, now))
+	text = append(text, whereNow(d.Placements, now), c.describeNewPlace(d.Placements, from), cooldownNow(d, now))
 	loops, advice := c.describeLoops(namespace, vmi, from)
 	text = append(text, loops...)
 	switch a.Advice = advice; {
@@ -98,7 +98,7 @@ func (d Derived) StoryFrom() time.Time {
 
 // findLatestEpisode returns what is said about a VM: the latest that happened to it.
 func (d Derived) findLatestEpisode(seen Coverage) episode {
-	tell := []episode{latestEvacuation(d, seen), latestMigration(d), latestShutdown(d), latestRefusal(d)}
+	tell := []episode{latestEvacuation(d, seen), latestMigration(d), latestShutdown(d), latestRefusal(d), latestWanted(d)}
 	return slices.MaxFunc(tell, func(a, b episode) int { return a.at.Compare(b.at) })
 }
 
@@ -111,6 +111,7 @@ type episode struct {
 	evacuation *Evacuation      // that it is; nil where it is none
 	migration  *Migration       // that it is, or by which it lost the guest; nil where it belongs to an evacuation, or is none
 	request    *EvictionRequest // that began it, where no evacuation did; nil where unknown
+	askedBy    string           // who asked and when, where only an EvictionRequest says so; else empty
 }
 
 // latestEvacuation returns the last evacuation, with the migrations that were made for another reason while it was open, or that
@@ -123,6 +124,9 @@ func latestEvacuation(d Derived, seen Coverage) episode {
 	last := episode{at: e.MarkedAt, from: e.MarkedAt, story: func(now time.Time) []string { return e.renderStory(d, seen, now) }, evacuation: &e}
 	if r := e.findRequest(d.Requests); r != nil {
 		last.from = r.RequestedAt
+	}
+	if wanted := d.wantedLinesOf(&e); len(wanted) > 0 && wanted[0].At.Before(last.from) {
+		last.from = wanted[0].At
 	}
 	for _, m := range d.Migrations {
 		if m.VMIUID == e.VMIUID && (e.isOpenAt(m.CreatedAt) || m.UID == e.FulfilledBy) {

@@ -11,7 +11,7 @@ const leastReach = DefaultCooldownWindow
 
 // Reach returns how far what happens may depend on what was over before: by the thresholds of loops, and by the policies among facts about the rules.
 func Reach(rules []Fact, t Thresholds) time.Duration {
-	reach := leastReach
+	reach := max(leastReach, t.SwingReach())
 	for _, x := range t.listThresholds() {
 		if x.duration != nil {
 			reach = max(reach, *x.duration)

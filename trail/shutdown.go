@@ -15,22 +15,9 @@ func shutdownChurn(lives []*life, env *Env, now *moment) []Loop {
 			down = append(down, l)
 		}
 	}
-	t := env.thresholds
-	if t.Shutdowns < 1 {
-		return nil
-	}
 	var loops []Loop
-	for i := t.Shutdowns - 1; i < len(down); i++ {
-		first, last := i-t.Shutdowns+1, i
-		if down[i].endedAt.Sub(down[first].endedAt) >= t.DownWithin {
-			continue
-		}
-		falls := func() time.Time { return down[last-t.Shutdowns+1].endedAt.Add(t.DownWithin) }
-		for last+1 < len(down) && down[last+1].endedAt.Before(falls()) {
-			last++
-		}
-		loops = append(loops, shutdownLoop(down[first:last+1], down[i].endedAt, falls(), env, now))
-		i = last
+	for _, b := range findBursts(down, func(l *life) time.Time { return l.endedAt }, env.thresholds.Shutdowns, env.thresholds.DownWithin) {
+		loops = append(loops, shutdownLoop(b.of, b.opened, b.quiet, env, now))
 	}
 	if len(loops) == 0 {
 		return nil

@@ -25,6 +25,7 @@ type State struct {
 	FailingDay   map[FailureClass]int        // in the last 24 hours
 	Returns      []VMCount                   // in the last 6 hours: at least one
 	Moves        []VMCount                   // in the last 24 hours, by trigger: at least three
+	Repeated     []LoopCount                 // open loops of VMs, no matter who asks: frequent moving, repeated failures
 	Cooling      []Cooling                   // VMs that the descheduler leaves alone
 	DrainBlocked []DrainBlocked
 	Loops        map[LoopPlace]int // that are open
@@ -59,6 +60,13 @@ type PendingState struct {
 type VMCount struct {
 	Namespace, VMI string
 	Trigger        Trigger // of moves
+	Count          int
+}
+
+// LoopCount is what an open loop of a VM counts.
+type LoopCount struct {
+	Namespace, VMI string
+	Kind           LoopKind
 	Count          int
 }
 
@@ -111,6 +119,7 @@ type StateRows struct {
 	FailingDay  map[FailureClass]int
 	Cooling     []Cooling
 	Loops       map[LoopPlace]int
+	Repeated    []LoopCount
 	Drains      []Drain // that go on
 	Blocked     []DrainBlocked
 }
@@ -123,7 +132,7 @@ func NewState(rows StateRows, env *Env, at time.Time) State {
 	s := State{
 		At: at, KubeVirt: env.kubevirtSettingsAt(at), Policy: env.deschedulerSettingsAt(at), Nodes: map[string]*NodeState{}, Evacuations: rows.Evacuations,
 		Pending: map[WaitReason]PendingState{}, FailingHour: rows.FailingHour, FailingDay: rows.FailingDay, Moves: rows.Moves,
-		Cooling: rows.Cooling, DrainBlocked: rows.Blocked, Loops: rows.Loops,
+		Cooling: rows.Cooling, DrainBlocked: rows.Blocked, Loops: rows.Loops, Repeated: rows.Repeated,
 	}
 	s.PerCluster, s.PerNode = s.KubeVirt.ParallelLimits()
 	_, s.Descheduler = env.findDeschedulerProcess(at)
@@ -252,6 +261,9 @@ func (s *State) sortByUrgency() {
 			return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.VMI, b.VMI), strings.Compare(string(a.Trigger), string(b.Trigger)))
 		})
 	}
+	slices.SortFunc(s.Repeated, func(a, b LoopCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.VMI, b.VMI), strings.Compare(string(a.Kind), string(b.Kind)))
+	})
 	slices.SortFunc(s.DrainBlocked, func(a, b DrainBlocked) int {
 		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.VMI, b.VMI))
 	})

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -234,6 +235,7 @@ type storyLine struct {
 	VMI    *struct {
 		UID, Name, Node, Phase, Strategy, Mark, Source, Created, Deleted string
 		RV                                                               int
+		Outdated                                                         bool
 		Times                                                            map[string]string
 		Conditions                                                       map[string]string
 		State                                                            *storyState
@@ -272,6 +274,21 @@ type storyLine struct {
 		VMIs               map[string]string
 		PostCopy           *bool
 		Bandwidth          string
+	}
+	EvictionRequest *struct {
+		UID, Name, Pod, By, Intent, Created string
+		RV                                  int
+		Conditions                          map[string]string
+	}
+	Eviction *struct {
+		UID, Name, Pod string
+		RV             int
+		Requesters     map[string]string // intents
+		Responders     []struct {
+			Name, State, Message, Start, Heartbeat, Done string
+			Priority                                     int32
+		}
+		Conditions map[string]string
 	}
 	Policy      string
 	Descheduler *struct { // settings of its policy, as they are stored
@@ -325,7 +342,7 @@ func parseObservation(t *testing.T, file, line string) tracker.Observation {
 		v := l.VMI
 		o := tracker.VMIObservation{
 			Seen: seen, Meta: meta(v.UID, v.Name, v.RV, cmp.Or(v.Created, "00:00")), Node: v.Node, Phase: cmp.Or(v.Phase, "Running"), Strategy: v.Strategy,
-			Mark: v.Mark, EvictionSource: v.Source, PhaseTimes: parsePhaseTimes(t, v.Times), Conditions: parseConditions(t, v.Conditions), State: v.State.newMigrationState(t),
+			Mark: v.Mark, EvictionSource: v.Source, Outdated: v.Outdated, PhaseTimes: parsePhaseTimes(t, v.Times), Conditions: parseConditions(t, v.Conditions), State: v.State.newMigrationState(t),
 		}
 		o.DeletionAt = momentOf(t, v.Deleted)
 		return o
@@ -384,6 +401,25 @@ func parseObservation(t *testing.T, file, line string) tracker.Observation {
 		return tracker.MigrationPolicyObservation{
 			Seen: seen, Meta: m, Settings: trail.MigrationPolicySettings{VMIs: p.VMIs, AllowPostCopy: p.PostCopy, Bandwidth: p.Bandwidth},
 		}
+	case l.EvictionRequest != nil:
+		r := l.EvictionRequest
+		return tracker.EvictionRequestObservation{
+			Seen: seen, Meta: meta(r.UID, r.Name, r.RV, r.Created), Pod: r.Pod, PodUID: "uid-" + r.Pod,
+			EvictionIntent: tracker.EvictionIntent{Requester: r.By, Intent: r.Intent}, Conditions: parseConditions(t, r.Conditions),
+		}
+	case l.Eviction != nil:
+		e := l.Eviction
+		o := tracker.EvictionObservation{Seen: seen, Meta: meta(e.UID, e.Name, e.RV, ""), Pod: e.Pod, PodUID: "uid-" + e.Pod, Conditions: parseConditions(t, e.Conditions)}
+		for _, name := range slices.Sorted(maps.Keys(e.Requesters)) {
+			o.Requesters = append(o.Requesters, tracker.EvictionIntent{Requester: name, Intent: e.Requesters[name]})
+		}
+		for _, r := range e.Responders {
+			o.Responders = append(o.Responders, tracker.EvictionResponder{
+				Name: r.Name, Priority: r.Priority, State: r.State, Message: r.Message, StartedAt: momentOf(t, r.Start), HeartbeatAt: momentOf(t, r.Heartbeat),
+				CompletedAt: momentOf(t, r.Done),
+			})
+		}
+		return o
 	case l.Descheduler != nil:
 		return tracker.PolicyObservation{Seen: seen, Meta: meta("policy", "policy", l.Descheduler.RV, ""), Settings: &l.Descheduler.Settings}
 	case l.Policy != "":

@@ -109,7 +109,7 @@ func writeRows(b *strings.Builder, d trail.Derived) {
 			formatOrDash(m.SourceNode), formatOrDash(m.TargetNode), formatShortTime(m.CreatedAt), formatShortTime(m.FinishedAt), formatOrDash(m.Phase), formatOrDash(string(m.Outcome)), formatOrDash(string(m.FailureClass)), formatOrDash(string(m.FailureReason)), wait+madeBy(m))
 	}
 	for _, p := range d.Placements {
-		fmt.Fprintf(b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s%s\n", p.VMI, p.VMIUID, p.Node, formatShortTime(p.FromAt), formatShortTime(p.ToAt), p.ArrivedBy, formatOrDash(p.LeftBy), formatTimeAfter(", terminating since ", p.TerminatingSince)+placementTail(p))
+		fmt.Fprintf(b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s%s\n", p.VMI, p.VMIUID, p.Node, formatShortTime(p.FromAt), formatShortTime(p.ToAt), p.ArrivedBy, formatOrDash(p.LeftBy), formatTimeAfter(", terminating since ", p.TerminatingSince)+formatTimeAfter(", outdated since ", p.OutdatedSince)+placementTail(p))
 	}
 	for _, x := range d.Decisions {
 		about := ""

@@ -15,10 +15,15 @@ type Thresholds struct {
 	Quiet         time.Duration `json:"quiet"`          // dual_retry: without an act of the descheduler on the node it is over
 	Failures      int           `json:"failures"`       // endless_retry: failed attempts in a row
 	FailingFor    time.Duration `json:"failing_for"`    // endless_retry: age of the evacuation
-	ReturnWithin  time.Duration `json:"return_within"`  // ping_pong: a return counts so long after the VM left the node; without one it is over
+	ReturnWithin  time.Duration `json:"return_within"`  // ping_pong, and oscillation that goes round: a return counts so long after the VM left the node; ping_pong: without one it is over
 	Returns       int           `json:"returns"`        // ping_pong
 	Moves         int           `json:"moves"`          // churn
-	MovesWithin   time.Duration `json:"moves_within"`   // churn
+	MovesWithin   time.Duration `json:"moves_within"`   // churn and frequent_moves
+	Swings        int           `json:"swings"`         // oscillation; zero finds none
+	SwingWithin   time.Duration `json:"swing_within"`   // oscillation: a swing counts so long after the move that it answers; without one it is over
+	AllMoves      int           `json:"all_moves"`      // frequent_moves, within MovesWithin; zero finds none
+	AllFailures   int           `json:"all_failures"`   // repeated_failures: first attempts that failed in a row; zero finds none
+	FailedWithin  time.Duration `json:"failed_within"`  // repeated_failures
 	Shutdowns     int           `json:"shutdowns"`      // shutdown_churn; zero finds none
 	DownWithin    time.Duration `json:"down_within"`    // shutdown_churn
 	PinnedAfter   time.Duration `json:"pinned_after"`   // budget_pinned: age from which on an evacuation counts as stuck
@@ -36,7 +41,8 @@ func (t Thresholds) Equal(other Thresholds) bool { return reflect.DeepEqual(t, o
 func DefaultThresholds() Thresholds {
 	return Thresholds{
 		FailureRecent: 30 * time.Minute, Quiet: time.Hour, Failures: 3, FailingFor: 10 * time.Minute,
-		ReturnWithin: 6 * time.Hour, Returns: 2, Moves: 4, MovesWithin: 24 * time.Hour, Shutdowns: 2, DownWithin: 24 * time.Hour,
+		ReturnWithin: 6 * time.Hour, Returns: 2, Moves: 4, MovesWithin: 24 * time.Hour, Swings: 3, SwingWithin: 2 * time.Hour, AllMoves: 8, AllFailures: 5, FailedWithin: 24 * time.Hour,
+		Shutdowns: 2, DownWithin: 24 * time.Hour,
 		PinnedAfter: 30 * time.Minute, DrainWaits: time.Minute, Unanswered: 30 * time.Minute, Objectives: DefaultObjectives(),
 	}
 }
@@ -67,6 +73,7 @@ func (t *Thresholds) listThresholds() []threshold {
 	return []threshold{
 		{"failure_recent", &t.FailureRecent, nil}, {"quiet", &t.Quiet, nil}, {"failures", nil, &t.Failures}, {"failing_for", &t.FailingFor, nil},
 		{"return_within", &t.ReturnWithin, nil}, {"returns", nil, &t.Returns}, {"moves", nil, &t.Moves}, {"moves_within", &t.MovesWithin, nil},
+		{"swings", nil, &t.Swings}, {"swing_within", &t.SwingWithin, nil}, {"all_moves", nil, &t.AllMoves}, {"all_failures", nil, &t.AllFailures}, {"failed_within", &t.FailedWithin, nil},
 		{"shutdowns", nil, &t.Shutdowns}, {"down_within", &t.DownWithin, nil},
 		{"pinned_after", &t.PinnedAfter, nil}, {"drain_waits", &t.DrainWaits, nil}, {"unanswered", &t.Unanswered, nil},
 	}

@@ -215,6 +215,10 @@ func (s *speaker) renderSentence(f Fact) string {
 		return annotationSentence(f)
 	case KindLauncherPod:
 		return podSentence(f)
+	case KindLauncherOutdated:
+		return "Its virt-launcher is outdated: KubeVirt now starts another version."
+	case KindLauncherCurrent:
+		return "Its virt-launcher is current again."
 	case KindNodeCordoned:
 		return fmt.Sprintf("Node %s was cordoned%s.", f.Node, s.formatNodeChanger(f))
 	case KindNodeUncordoned:
@@ -223,6 +227,8 @@ func (s *speaker) renderSentence(f Fact) string {
 		return fmt.Sprintf("Node %s got the taint %s%s.", f.Node, strings.TrimPrefix(f.What, WhatTaint), s.formatNodeChanger(f))
 	case KindNodeUntainted:
 		return fmt.Sprintf("Node %s lost the taint %s.", f.Node, strings.TrimPrefix(f.What, WhatTaint))
+	case KindNodeLabels:
+		return labelsSentence(f)
 	case KindNodeNotReady:
 		return readinessSentence(f)
 	case KindNodeReady:
@@ -239,9 +245,9 @@ func (s *speaker) renderSentence(f Fact) string {
 		return blocksSentence(f)
 	case KindDeschedulerStarted:
 		return "The descheduler was started."
-	case KindMigrationResult, KindMigrationCompleted, KindEvictionRequested, KindGapOpened, KindGapClosed, KindNodeLoad, KindMigrationTransfer,
-		KindCooldownDecided, KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:
-		return "" // said by the migration's phases, by requestLines and by gapLines
+	case KindMigrationResult, KindMigrationCompleted, KindEvictionRequested, KindEvictionIntent, KindEvictionProgress, KindEvictionCondition,
+		KindGapOpened, KindGapClosed, KindNodeLoad, KindMigrationTransfer, KindCooldownDecided, KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:
+		return "" // said by the migration's phases, by requestLines, evictionLines and gapLines
 	}
 	return ""
 }
@@ -263,7 +269,7 @@ func (s *speaker) renderMarked(f Fact) string {
 		return ""
 	}
 	text := fmt.Sprintf("KubeVirt marked it to leave %s.", e.Node)
-	if e.Requester == "" { // else its request has a line of its own
+	if e.Requester == "" || e.Confidence == ConfidenceInferred { // else its request has a line of its own
 		text = fmt.Sprintf("KubeVirt accepted to move it away from %s: asked by %s (%s).", e.Node, e.formatRequester(), e.Confidence)
 	}
 	if e.Strategy == StrategyExternal {

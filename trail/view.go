@@ -13,6 +13,7 @@ type View struct {
 	Repeat  string   // column that is NULL unless a row repeats another; empty where none does
 	Changed string   // column of the time at which a row came or last changed, which ChangedSince bounds; empty where there is none
 	Where   []string // the columns that it can be asked by beside the cluster: namespace, vmi, node
+	Nodes   string   // column of a list of nodes, any of which node may be where rows are asked by it; empty: it is that of the row
 	Sets    []string // columns of closed sets that it can be asked by, too; nothing in them is hidden from anybody who sees the row
 	Brief   []string // the columns that a table for people shows
 }
@@ -85,7 +86,7 @@ var (
 	}
 	ViewLoops = View{
 		Noun: "loops", Name: "loops", About: "loops: repetition that does not converge, with what to do",
-		At: "opened_at", Key: "loop_id", End: "closed_at", Changed: changedAt, Where: byVM,
+		At: "opened_at", Key: "loop_id", End: "closed_at", Changed: changedAt, Where: byVM, Nodes: "nodes",
 		Sets:  []string{"kind"},
 		Brief: []string{"cluster", "kind", "path", "node", "namespace", "vmi", "opened_at", "closed_at", "closed_by", "summary"},
 	}
@@ -94,6 +95,14 @@ var (
 		At: "started_at", Key: "drain_id", End: "ended_at", Changed: changedAt, Where: []string{"node"},
 		Sets:  []string{"requester_class", "outcome"},
 		Brief: []string{"cluster", "node", "started_at", "ended_at", "requester", "requester_class", "vmis_total", "vmis_left", "outcome", "last_asked_at"},
+	}
+	ViewUpgradeWaves = View{
+		Noun: "upgrade-waves", Name: "upgrade_waves", About: "upgrade waves: how far VMs are on the way to a new version of KubeVirt, and how much longer they take",
+		At: "started_at", Key: "wave_id", End: "ended_at",
+		Sets: []string{"outcome"},
+		Brief: []string{
+			"cluster", "started_at", "ended_at", "version_from", "version_to", "outcome", "moved", "failed_attempts", "shut_down", "moved_again", "summary",
+		},
 	}
 	ViewBlockers = View{
 		Noun: "drains/blockers", Name: "drain_blockers", About: "each VM that drains have left, and why",
@@ -142,6 +151,6 @@ var (
 func Views() []View {
 	return []View{
 		ViewRequests, ViewEvacuations, ViewMigrations, ViewQueue, ViewPlacements, ViewDowntimes, ViewDecisions, ViewHolds, ViewLoops, ViewDrains, ViewBlockers,
-		ViewGaps, ViewContext, ViewConsequences, ViewOutages, ViewAcknowledgements, ViewTimeline, ViewEvents,
+		ViewUpgradeWaves, ViewGaps, ViewContext, ViewConsequences, ViewOutages, ViewAcknowledgements, ViewTimeline, ViewEvents,
 	}
 }

@@ -21,7 +21,7 @@ func (c *Cluster) WhyNode(name string) Answer {
 	}
 	there := len(c.findNodeGuests(name))
 	text = append(text, c.evacuatedFrom(name, from), fmt.Sprintf("%s %s there now.", FormatCount(there, "VM"), isOrAre(there)))
-	for _, l := range d.Loops {
+	for _, l := range c.LoopsAt(name) {
 		switch {
 		case l.Open():
 			text = append(text, fmt.Sprintf("%s, open since %s: %s", UpperFirst(l.Name()), FormatClock(l.OpenedAt), l.Summary))

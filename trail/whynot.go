@@ -93,7 +93,7 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	}
 	count := map[ObstacleKind]int{}
 	var order []ObstacleKind
-	since := minNonZeroTime(c.loopsSince(c.Node(name).Loops), c.drainsSince(name))
+	since := minNonZeroTime(c.loopsSince(c.LoopsAt(name)), c.drainsSince(name))
 	for _, vm := range vms {
 		since = minNonZeroTime(since, vm.obstructedSince())
 		o := vm.findObstacles()[0]
@@ -123,7 +123,7 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	for i := range text {
 		text[i] = UpperFirst(text[i]) + "."
 	}
-	for _, l := range c.Node(name).Loops {
+	for _, l := range c.LoopsAt(name) {
 		if l.Open() {
 			text = append(text, fmt.Sprintf("%s, open since %s: %s", UpperFirst(l.Name()), FormatClock(l.OpenedAt), l.Summary))
 			a.Advice = cmp.Or(a.Advice, l.Advice)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/evictrail/evictrail/alerts/backtest"
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/trail/whatif"
 )
@@ -25,4 +26,9 @@ func (c *Client) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, 
 	}
 	err = c.parseJSON(body, &a)
 	return a, err
+}
+
+// Backtest implements api.Reader. Its progress is not reported.
+func (c *Client) Backtest(ctx context.Context, q backtest.Question) (backtest.Answer, error) {
+	return getJSON[backtest.Answer](ctx, c, api.BacktestURL(q))
 }

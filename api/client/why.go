@@ -75,6 +75,11 @@ func (c *Client) Limits(ctx context.Context, cluster string) ([]forecast.Limits,
 	return getJSON[[]forecast.Limits](ctx, c, api.LimitsURL(cluster))
 }
 
+// Weekly implements api.Reader.
+func (c *Client) Weekly(ctx context.Context, q trail.WeeklyQuery) ([]trail.Weekly, error) {
+	return getJSON[[]trail.Weekly](ctx, c, api.WeeklyURL(q))
+}
+
 // Recorders implements api.Reader.
 func (c *Client) Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error) {
 	return getJSON[[]trail.RecorderStatus](ctx, c, api.RecordersURL(cluster, from, to))

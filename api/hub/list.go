@@ -15,6 +15,7 @@ import (
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/api/client"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/forecast"
 )
 
 // lastName comes after all names of clusters.
@@ -252,6 +253,18 @@ func (p pages) Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error)
 // Compare implements web.FleetReader.
 func (p pages) Compare(ctx context.Context, q trail.CompareQuery) ([]trail.ClusterComparison, error) {
 	all, err := p.reader.Compare(ctx, q)
+	return all, refuseVisitor(err)
+}
+
+// Limits implements web.FleetReader.
+func (p pages) Limits(ctx context.Context, cluster string) ([]forecast.Limits, error) {
+	all, err := p.reader.Limits(ctx, cluster)
+	return all, refuseVisitor(err)
+}
+
+// Weekly implements web.FleetReader.
+func (p pages) Weekly(ctx context.Context, q trail.WeeklyQuery) ([]trail.Weekly, error) {
+	all, err := p.reader.Weekly(ctx, q)
 	return all, refuseVisitor(err)
 }
 

@@ -55,7 +55,7 @@ func isOfCluster(r *http.Request) bool {
 	if r.URL.Path == "/" {
 		return strings.TrimSpace(r.URL.Query().Get("cluster")) != ""
 	}
-	if slices.Contains([]string{"/facts", "/whatif"}, r.URL.Path) {
+	if slices.Contains([]string{"/facts", "/whatif", "/advice", "/backtest"}, r.URL.Path) {
 		return true
 	}
 	return slices.ContainsFunc([]string{"/vms/", "/nodes/", "/loops/"}, func(begin string) bool { return strings.HasPrefix(r.URL.Path, begin) })

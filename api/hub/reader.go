@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evictrail/evictrail/alerts/backtest"
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/api/client"
 	"github.com/evictrail/evictrail/trail"
@@ -105,34 +106,37 @@ func (r reader) Find(ctx context.Context, cluster, text string) (found []trail.F
 
 // Recorders implements api.Reader.
 func (r reader) Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error) {
-	var all []trail.RecorderStatus
-	err := gatherAnswers(ctx, cluster, func(ctx context.Context, c *client.Client, at place) ([]trail.RecorderStatus, error) {
-		return c.Recorders(ctx, at.cluster, from, to)
-	}, func(a *asking, at place, statuses []trail.RecorderStatus) {
-		for _, s := range statuses {
-			s.Cluster = a.nameOf(at.source, s.Cluster)
-			all = append(all, s)
+	return gatherByCluster(ctx, cluster, func(ctx context.Context, c *client.Client, cluster string) ([]trail.RecorderStatus, error) {
+		return c.Recorders(ctx, cluster, from, to)
+	}, func(s *trail.RecorderStatus) *string { return &s.Cluster })
+}
+
+// gatherByCluster asks all sources for what they say of a cluster, or of each, names these as the hub does, and returns it in the order
+// of these names. The name of the cluster is where nameIn says.
+func gatherByCluster[T any](
+	ctx context.Context, cluster string, ask func(ctx context.Context, c *client.Client, cluster string) ([]T, error), nameIn func(*T) *string,
+) ([]T, error) {
+	var all []T
+	err := gatherAnswers(ctx, cluster, func(ctx context.Context, c *client.Client, at place) ([]T, error) {
+		return ask(ctx, c, at.cluster)
+	}, func(a *asking, at place, found []T) {
+		for i := range found {
+			name := nameIn(&found[i])
+			*name = a.nameOf(at.source, *name)
 		}
+		all = append(all, found...)
 	})
-	slices.SortFunc(all, func(a, b trail.RecorderStatus) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	slices.SortStableFunc(all, func(a, b T) int { return cmp.Compare(*nameIn(&a), *nameIn(&b)) })
 	return all, err
 }
 
 // Settings implements api.Reader.
 func (r reader) Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.SettingsInForce, error) {
-	var all []trail.SettingsInForce
-	err := gatherAnswers(ctx, q.Cluster, func(ctx context.Context, c *client.Client, at place) ([]trail.SettingsInForce, error) {
+	return gatherByCluster(ctx, q.Cluster, func(ctx context.Context, c *client.Client, cluster string) ([]trail.SettingsInForce, error) {
 		q := q
-		q.Cluster = at.cluster
+		q.Cluster = cluster
 		return c.Settings(ctx, q)
-	}, func(a *asking, at place, settings []trail.SettingsInForce) {
-		for _, s := range settings {
-			s.Cluster = a.nameOf(at.source, s.Cluster)
-			all = append(all, s)
-		}
-	})
-	slices.SortStableFunc(all, func(a, b trail.SettingsInForce) int { return cmp.Compare(a.Cluster, b.Cluster) })
-	return all, err
+	}, func(s *trail.SettingsInForce) *string { return &s.Cluster })
 }
 
 // Compare implements api.Reader.
@@ -154,17 +158,18 @@ func (r reader) Compare(ctx context.Context, q trail.CompareQuery) ([]trail.Clus
 
 // Limits implements api.Reader.
 func (r reader) Limits(ctx context.Context, cluster string) ([]forecast.Limits, error) {
-	var all []forecast.Limits
-	err := gatherAnswers(ctx, cluster, func(ctx context.Context, c *client.Client, at place) ([]forecast.Limits, error) {
-		return c.Limits(ctx, at.cluster)
-	}, func(a *asking, at place, found []forecast.Limits) {
-		for _, l := range found {
-			l.Cluster = a.nameOf(at.source, l.Cluster)
-			all = append(all, l)
-		}
-	})
-	slices.SortFunc(all, func(a, b forecast.Limits) int { return strings.Compare(a.Cluster, b.Cluster) })
-	return all, err
+	return gatherByCluster(ctx, cluster, func(ctx context.Context, c *client.Client, cluster string) ([]forecast.Limits, error) {
+		return c.Limits(ctx, cluster)
+	}, func(l *forecast.Limits) *string { return &l.Cluster })
+}
+
+// Weekly implements api.Reader.
+func (r reader) Weekly(ctx context.Context, q trail.WeeklyQuery) ([]trail.Weekly, error) {
+	return gatherByCluster(ctx, q.Cluster, func(ctx context.Context, c *client.Client, cluster string) ([]trail.Weekly, error) {
+		q := q
+		q.Cluster = cluster
+		return c.Weekly(ctx, q)
+	}, func(w *trail.Weekly) *string { return &w.Cluster })
 }
 
 // Nodes implements api.Reader.
@@ -272,9 +277,35 @@ func (a *asking) chooseOne(what string, known []string, none error) error {
 }
 
 // WhatIf implements api.Reader.
-func (r reader) WhatIf(ctx context.Context, q whatif.Question) (answer whatif.Answer, err error) {
+func (r reader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {
+	return askHistory(ctx, r, q.Cluster, func(
+		ctx context.Context, c *client.Client, cluster string,
+	) (whatif.Answer, error) {
+		q := q
+		q.Cluster = cluster
+		return c.WhatIf(ctx, q)
+	}, func(a *whatif.Answer) *string { return &a.Cluster })
+}
+
+// Backtest implements api.Reader.
+func (r reader) Backtest(ctx context.Context, q backtest.Question) (backtest.Answer, error) {
+	return askHistory(ctx, r, q.Cluster, func(
+		ctx context.Context, c *client.Client, cluster string,
+	) (backtest.Answer, error) {
+		q := q
+		q.Cluster = cluster
+		return c.Backtest(ctx, q)
+	}, func(a *backtest.Answer) *string { return &a.Cluster })
+}
+
+// askHistory asks the source of a cluster, or of the only one, about its history, and names the cluster as the hub does.
+// The name is where nameIn says.
+func askHistory[T any](
+	ctx context.Context, r reader, cluster string,
+	ask func(ctx context.Context, c *client.Client, cluster string) (T, error), nameIn func(*T) *string,
+) (answer T, err error) {
 	a := askingOf(ctx)
-	if q.Cluster == "" {
+	if cluster == "" {
 		clusters, err := r.Summaries(ctx)
 		if err != nil {
 			return answer, err
@@ -283,22 +314,24 @@ func (r reader) WhatIf(ctx context.Context, q whatif.Question) (answer whatif.An
 		for _, c := range clusters {
 			names = append(names, c.Name)
 		}
-		if err := a.chooseOne("the history", names, fmt.Errorf("what if: %w: no cluster is recorded yet", trail.ErrNotFound)); err != nil {
+		none := fmt.Errorf("history: %w: no cluster is recorded yet", trail.ErrNotFound)
+		if err := a.chooseOne("the history", names, none); err != nil {
 			return answer, err
 		}
-		q.Cluster = names[0]
+		cluster = names[0]
 	}
-	of, err := a.locate(ctx, q.Cluster)
+	of, err := a.locate(ctx, cluster)
 	switch {
 	case err != nil:
 		return answer, err
 	case len(of) != 1:
-		return answer, fmt.Errorf("cluster %s: %w", q.Cluster, trail.ErrNotFound)
+		return answer, fmt.Errorf("cluster %s: %w", cluster, trail.ErrNotFound)
 	}
-	answer, err = askOne(ctx, a, of[0], func(ctx context.Context, c *client.Client, at place) (whatif.Answer, error) {
-		q := q
-		q.Cluster = at.cluster
-		return c.WhatIf(ctx, q)
+	answer, err = askOne(ctx, a, of[0], func(ctx context.Context, c *client.Client, at place) (T, error) {
+		return ask(ctx, c, at.cluster)
 	})
+	if err == nil {
+		*nameIn(&answer) = cluster
+	}
 	return answer, a.renameAmbiguous(of[0].source, err)
 }

@@ -65,5 +65,17 @@ func ListPage(v trail.View, asked url.Values) string {
 // named.
 func FrontPage(cluster string) string { return buildHref("/", "cluster", cluster) }
 
+// LimitsPage returns the address, below that of the site, of the page that reports whether limits on parallel migrations fit.
+func LimitsPage(cluster string) string { return buildHref(limitsPath, "cluster", cluster) }
+
+// WeeklyPage returns the address, below that of the site, of the page of what happened week by week.
+func WeeklyPage(cluster string) string { return buildHref(weeklyPath, "cluster", cluster) }
+
+// AdvicePage returns the address, below that of the site, of the page that recommends settings.
+func AdvicePage(cluster string) string { return buildHref(advicePath, "cluster", cluster) }
+
+// BacktestPage returns the address, below that of the site, of the page that tries alerts on history.
+func BacktestPage(cluster string) string { return buildHref(backtestPath, "cluster", cluster) }
+
 // WhatIfPage returns the address, below that of the site, of the page that asks what another policy would have changed.
 func WhatIfPage(cluster string) string { return buildHref("/whatif", "cluster", cluster) }

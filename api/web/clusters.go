@@ -2,7 +2,9 @@ package web
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
@@ -70,4 +72,13 @@ func renderKnownShare(share float64, known bool) string {
 		return "–"
 	}
 	return formatShare(&share)
+}
+
+// checkCluster returns an error where the address names a cluster that is not recorded.
+func (v *visit) checkCluster() error {
+	known := func(c trail.ClusterSummary) bool { return c.Name == v.Cluster }
+	if v.Cluster == "" || slices.ContainsFunc(v.Clusters, known) || v.recorderOf(v.Cluster) != nil {
+		return nil
+	}
+	return fmt.Errorf("cluster %s: %w", v.Cluster, trail.ErrNotFound)
 }

@@ -30,6 +30,7 @@ type frontBody struct {
 	Lately    []happeningRow
 	Older     int // happenings that are not shown
 	Moves     movesChart
+	Beside    []choice // pages that add up what migrations did
 	Drains    []drainCard
 	MoreDrain int          // drains that are not shown
 	Held      []trail.Hold // of VMs without an incident
@@ -176,6 +177,8 @@ func (v *visit) newFrontBody(o *trail.Overview, recorder *trail.RecorderStatus) 
 	} else if len(incidents) > most {
 		b.ShowAll = v.linkWith("incidents", "all")
 	}
+	b.Beside = []choice{{besideLimits.Name, LimitsPage(o.Cluster)}, {besideWeekly.Name, WeeklyPage(o.Cluster)},
+		{besideBacktest.Name, BacktestPage(o.Cluster)}}
 	b.addIncidents(trail.GroupIncidents(incidents), most)
 	b.addDrains(o)
 	b.addLately(o)

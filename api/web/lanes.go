@@ -66,7 +66,8 @@ func requesterClass(c trail.RequesterClass) string {
 		return "kubevirt"
 	case trail.RequesterKubectl, trail.RequesterClusterAutoscaler, trail.RequesterKarpenter, trail.RequesterMachineConfig,
 		trail.RequesterClusterAPI, trail.RequesterNodeMaintenance, trail.RequesterKured, trail.RequesterForklift, trail.RequesterHarvester,
-		trail.RequesterConsole, trail.RequesterArgoCD, trail.RequesterFlux, trail.RequesterServiceAccount, trail.RequesterOther, trail.AnyRequester:
+		trail.RequesterConsole, trail.RequesterArgoCD, trail.RequesterFlux, trail.RequesterEvictionRequest, trail.RequesterServiceAccount,
+		trail.RequesterOther, trail.AnyRequester:
 		return "drain"
 	}
 	return "drain"

@@ -30,12 +30,14 @@ type list struct {
 	usually map[string]string // parameters that have these values unless the address says otherwise
 	columns []column
 	prepare func(*visit, trail.Query) (states, error) // reads what else its columns show; nil: nothing
+	beside  []choice                                  // pages that add up what the rows are about, without their cluster
 }
 
 // listBody is what the page of a list shows.
 type listBody struct {
 	Title   string
 	About   string
+	Beside  []choice
 	Fields  []listField
 	Hidden  []hidden
 	Spans   []choice // how far back; the one without an address is shown
@@ -141,6 +143,9 @@ func (l list) show(v *visit) error {
 	}
 	b := listBody{Title: l.title, About: l.about, None: describeNone(l.title, values, l, q), Spans: v.listSpans()}
 	b.CSV, b.JSON, b.Command = v.apiLinks(l.view.Noun, values)
+	for _, other := range l.beside {
+		b.Beside = append(b.Beside, choice{other.Name, buildHref(other.Href, "cluster", v.Cluster)})
+	}
 	b.Fields, b.Hidden = l.fields(v, values), v.hiddenFields("order", "limit")
 	b.Reset = v.resetLink()
 	several := v.Cluster == "" && len(v.Clusters) > 1

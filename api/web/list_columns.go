@@ -29,14 +29,14 @@ var lists = []list{
 		},
 	},
 	{
-		path: "/evacuations", title: "Evacuations", view: trail.ViewEvacuations,
+		path: "/evacuations", title: "Evacuations", view: trail.ViewEvacuations, beside: []choice{besideWeekly},
 		columns: []column{
 			{"VM", showVM}, {"Node", showNode}, {"State", showEnd("outcome")}, {"Marked", showTime("marked_at")}, {"For", showSpan("marked_at", "ended_at")},
 			{"Asked by", showRequester}, {"Attempts", showAttempts}, {"Last failure", showLabels("last_failure_class", "last_failure_reason")},
 		},
 	},
 	{
-		path: "/migrations", title: "Migrations", view: trail.ViewMigrations,
+		path: "/migrations", title: "Migrations", view: trail.ViewMigrations, beside: []choice{besideWeekly},
 		columns: []column{
 			{"VM", showVM}, {"Migration", showMigration}, {"From, to", showRoute}, {"Phase", showPhase}, {"Created", showTime("created_at")}, {"For", showSpan("created_at", "finished_at")},
 			{"Trigger", showLabels("trigger", "requester_class")}, {"Failure", showLabels("failure_class", "failure_reason")},
@@ -44,6 +44,7 @@ var lists = []list{
 	},
 	{
 		path: "/queue", title: "Queue", about: "Migrations that wait for a slot, in the order in which KubeVirt takes them.", view: trail.ViewQueue, usually: map[string]string{"order": "oldest"},
+		beside: []choice{besideLimits},
 		columns: []column{
 			{"Place", showPlace}, {"VM", showVM}, {"Node", showNode}, {"Migration", showMigration}, {"Created", showTime("created_at")}, {"For", showSpan("created_at", "")},
 			{"Trigger", showLabels("trigger")}, {"Priority", showText("priority")}, {"Waits because", showLabels("wait_reason")}, {"After", showText("after_vmi")}, {"Slots in use", showSlots},
@@ -63,6 +64,22 @@ var lists = []list{
 		},
 	},
 	{
+		path: "/upgrade-waves", title: "Upgrade waves", view: trail.ViewUpgradeWaves,
+		columns: []column{
+			{"State", showEnd("outcome")}, {"Started", showTime("started_at")}, {"For", showSpan("started_at", "ended_at")}, {"From", showText("version_from")}, {"To", showText("version_to")},
+			{"Left", showText("summary")}, {"Moved", showText("moved")}, {"Failed attempts", showText("failed_attempts")}, {"Shut down", showText("shut_down")},
+			{"Moved again", showText("moved_again")},
+		},
+	},
+	{
+		path: "/downtimes", title: "Downtimes", about: "When the guest of a VM did not run. The pause of a live migration is none.", view: trail.ViewDowntimes,
+		beside: []choice{besideWeekly},
+		columns: []column{
+			{"VM", showVM}, {"Node", showNode}, {"State", showDown}, {"Down since", showTime("down_at")}, {"For", showDownSpan}, {"Cause", showLabels("cause")},
+			{"Planned", showPlanned}, {"Began by", showRequester}, {"Back on", showBackOn}, {"Detail", showText("detail")},
+		},
+	},
+	{
 		path: "/cooldowns", title: "Cooldowns", view: trail.ViewDecisions,
 		columns: []column{
 			{"Decided", showTime("decided_at")}, {"VM", showVM}, {"Node", showNode}, {"Held back by", showLabels("layer")}, {"Verdict", showLabels("verdict", "reason")}, {"Until", showTime("until")},
@@ -79,6 +96,7 @@ var lists = []list{
 // timeLabels are the labels of the columns of time by which rows are ordered.
 var timeLabels = map[string]string{
 	"from_at": "On this node since", "opened_at": "Opened", "marked_at": "Marked", "created_at": "Created", "requested_at": "Requested", "started_at": "Started", "decided_at": "Decided",
+	"down_at": "Down since",
 }
 
 // column is a column of a list.
@@ -263,13 +281,34 @@ func showSlots(r listRow) cell {
 	return cell{Parts: []part{newPart(r.text("running_in_cluster") + " of " + r.text("cluster_limit")), node}}
 }
 
-// showRoute shows from where to where a migration led. A target that the guest did not reach may have no page: nothing else may be recorded about it.
+// showRoute shows from where to where a migration led, with the zones and the pools of both nodes where these are known. A target that the
+// guest did not reach may have no page: nothing else may be recorded about it.
 func showRoute(r listRow) cell {
 	target := newNodePart(r, "target_node")
 	if trail.Outcome(r.text("outcome")) != trail.OutcomeSucceeded {
 		target.Href = ""
 	}
-	return cell{Parts: []part{newNodePart(r, "source_node"), target}}
+	c := cell{Parts: []part{newNodePart(r, "source_node"), target}}
+	for _, what := range []string{"zone", "pool"} {
+		if p := newPlacePart(what, r.text("source_"+what), r.text("target_"+what), r.text("target_node") != ""); p.Text != "" {
+			c.Parts = append(c.Parts, p)
+		}
+	}
+	return c
+}
+
+// newPlacePart names the zone or the pool of both ends of a migration, by the labels that the nodes had before it ended; empty where neither is known. A
+// migration that waits may have no target yet.
+func newPlacePart(what, source, target string, targeted bool) part {
+	switch {
+	case source == "" && target == "":
+		return part{}
+	case !targeted:
+		return part{Text: what + " " + source, Small: true}
+	case source == target:
+		return part{Text: what + " " + source, Small: true, Title: "Both nodes are in " + what + " " + source + "."}
+	}
+	return part{Text: what + " " + cmp.Or(source, "?") + " → " + cmp.Or(target, "?"), Small: true, Title: "From " + what + " to " + what + "; ? where it is not known."}
 }
 
 // showPhase shows how a migration ended or, while it goes on, its phase and what it waits for.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -73,7 +74,11 @@ func nodePage(v *visit) error {
 	b.MoreGuests = max(len(b.Guests)-guestsShown, 0)
 	b.Guests = b.Guests[:len(b.Guests)-b.MoreGuests]
 	b.Slots, b.SlotsOver = describeSlots(c, node)
-	for _, l := range rows.Loops {
+	through, err := v.loadLoopsThrough(c, node)
+	if err != nil {
+		return err
+	}
+	for _, l := range slices.Concat(c.LoopsAt(node), through) {
 		if l.ClosedBy != trail.LoopRefuted && w.overlapsSpan(l.OpenedAt, l.ClosedAt) {
 			b.Loops = append(b.Loops, l)
 		}
@@ -110,6 +115,35 @@ func nodePage(v *visit) error {
 		v.Content = b
 	}
 	return v.renderPage("node", http.StatusOK)
+}
+
+// loopsThroughRead bounds the loops that are looked through for those of VMs that were moved to and from a node.
+const loopsThroughRead = 100
+
+// loadLoopsThrough returns the loops of VMs that are moved again and again, to and from the node among others, as they are recorded:
+// those that were closed since the moment of the page were open at it.
+func (v *visit) loadLoopsThrough(c *trail.Cluster, node string) ([]trail.Loop, error) {
+	page, err := v.reader.ListJSON(v.Context(), trail.ViewLoops, trail.Query{
+		Cluster: c.Name, Node: node, Until: c.Now.Add(time.Microsecond), Limit: loopsThroughRead,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []trail.Loop
+	for _, row := range page.Rows {
+		var l trail.Loop
+		if err := json.Unmarshal(row, &l); err != nil {
+			return nil, fmt.Errorf("decode a loop: %w", err)
+		}
+		if l.Node != "" {
+			continue // LoopsAt has it
+		}
+		if l.ClosedAt.After(c.Now) {
+			l.ClosedAt, l.ClosedBy = time.Time{}, ""
+		}
+		out = append(out, l)
+	}
+	return out, nil
 }
 
 // previewParam asks the page of a node for what a drain of it would do.
@@ -150,7 +184,7 @@ func describeNode(c *trail.Cluster, node string) []trail.BriefLine {
 		lines = append(lines, trail.BriefLine{Label: "Slots", Text: text})
 	}
 	var loops []string
-	for _, l := range c.Node(node).Loops {
+	for _, l := range c.LoopsAt(node) {
 		if l.Open() {
 			loops = append(loops, l.Name())
 		}
@@ -184,7 +218,7 @@ func findStoryStart(c *trail.Cluster, node string) time.Time {
 	for _, d := range c.Node(node).Drains {
 		since(d.StartedAt, d.Outcome == "")
 	}
-	for _, l := range c.Node(node).Loops {
+	for _, l := range c.LoopsAt(node) {
 		since(l.OpenedAt, l.Open())
 	}
 	for _, rows := range c.Rows {
@@ -201,7 +235,7 @@ func findStoryStart(c *trail.Cluster, node string) time.Time {
 // nodeChart draws what holds for the node, then a lane for each VM that came or went: those that cannot leave above.
 func nodeChart(d draft, node string, rows trail.Derived) chart {
 	c := chart{window: d.window, Ticks: d.buildTicks()}
-	c.Lanes, c.Bands = d.loopLanes(rows.Loops)
+	c.Lanes, c.Bands = d.loopLanes(d.cluster.LoopsAt(node))
 	for _, l := range []lane{d.drainLane(rows.Drains), d.slotLane(node)} {
 		if len(l.Marks) > 0 {
 			c.Lanes = append(c.Lanes, l)

@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gorilla/mux"
 
+	"github.com/evictrail/evictrail/alerts/backtest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/forecast"
 	"github.com/evictrail/evictrail/trail/whatif"
@@ -30,7 +33,11 @@ type FleetReader interface {
 	// Fleet returns how it stands with each cluster: with worst the worst first, each with its worst in a sentence.
 	Fleet(ctx context.Context, worst bool) ([]trail.FleetLine, error)
 	Compare(ctx context.Context, q trail.CompareQuery) ([]trail.ClusterComparison, error)
+	// Limits reports, by cluster, whether KubeVirt's limits fit the migrations of the last week; nothing to who may not see all of a cluster.
+	Limits(ctx context.Context, cluster string) ([]forecast.Limits, error)
 	Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error)
+	// Weekly reports, by cluster, what happened week by week to the VMs that the visitor may see.
+	Weekly(ctx context.Context, q trail.WeeklyQuery) ([]trail.Weekly, error)
 	ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error)
 	Nodes(ctx context.Context, q trail.NodeQuery) ([]trail.NodeSummary, error)
 }
@@ -43,10 +50,12 @@ type Reader interface {
 	Ask(ctx context.Context, q trail.Question) (*trail.Cluster, error)
 	LastSeen(ctx context.Context, cluster string, now time.Time) (time.Time, error)
 	Loop(ctx context.Context, cluster string, id trail.FactID) (string, trail.Loop, error)
+	ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error)
 	Recorded(ctx context.Context, cluster string, of trail.Subject, from, to time.Time, most int) ([]trail.Recorded, error)
 	// Acknowledged returns the acknowledgements that hold now of some VMs and nodes of a cluster.
 	Acknowledged(ctx context.Context, cluster string, of []trail.Subject) (map[trail.Subject]trail.Acknowledgement, error)
 	WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error)
+	Backtest(ctx context.Context, q backtest.Question) (backtest.Answer, error)
 	DrainForecast(ctx context.Context, q trail.Question) (forecast.Drain, error)
 }
 
@@ -89,6 +98,12 @@ type Site struct {
 	// ParseList reads what a list is asked for from a query string, and ParseNodes the same for nodes, as the API does: its errors are for visitors.
 	ParseList  func(v trail.View, query string, now time.Time) (trail.Query, error)
 	ParseNodes func(query string, now time.Time) (trail.NodeQuery, error)
+	// ParseWeekly reads what a report of weeks is asked for, in the same manner.
+	ParseWeekly func(query string, now time.Time) (trail.WeeklyQuery, error)
+	// ParseAdvice reads what advice is asked for, in the same manner.
+	ParseAdvice func(query string, now time.Time) (whatif.AdviceQuestion, error)
+	// ParseBacktest reads which alerts are to be tried on history, in the same manner.
+	ParseBacktest func(query string, now time.Time) (backtest.Question, error)
 	// Failed is called with an error that a visitor cannot fix; may be nil.
 	Failed func(path string, err error)
 }
@@ -113,9 +128,14 @@ func (s *Site) Route(r *mux.Router) {
 		get("/loops/{id}", loopPage)
 		get("/facts", factsPage)
 		r.Path("/whatif").Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.newPageHandlerWithin(whatif.Within, s.LongTurn, whatIfPage))
+		r.Path(advicePath).Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.newPageHandlerWithin(whatif.Within, s.LongTurn, advicePage))
+		r.Path(backtestPath).Methods(http.MethodGet, http.MethodHead).
+			HandlerFunc(s.newPageHandlerWithin(whatif.Within, s.LongTurn, backtestPage))
 	}
 	get("/search", searchPage)
 	get(comparePath, comparePage)
+	get(limitsPath, limitsPage)
+	get(weeklyPath, weeklyPage)
 	for _, l := range lists {
 		get(l.path, l.show)
 	}
@@ -384,7 +404,7 @@ func (v *visit) nameSubject() string {
 		subject = "VM " + v.param("vm")
 	case v.param("node") != "":
 		subject = "node " + v.param("node")
-	case v.URL.Path == "/" || v.URL.Path == "/whatif":
+	case slices.Contains([]string{"/", "/whatif", limitsPath, weeklyPath, advicePath, backtestPath}, v.URL.Path):
 		return "cluster " + v.Cluster
 	}
 	if v.Cluster != "" {
@@ -420,7 +440,10 @@ func cacheAssets(next http.Handler) http.Handler {
 var pages = func() map[string]*template.Template {
 	layout := template.Must(template.New("layout").Funcs(words).ParseFS(files, "templates/layout.html", "templates/chart.html", "templates/ack.html", "templates/links.html"))
 	out := map[string]*template.Template{}
-	for _, name := range []string{"front", "vm", "node", "loop", "facts", "search", "whatif", "compare", "list", "signin", "error"} {
+	for _, name := range []string{
+		"front", "vm", "node", "loop", "facts", "search", "whatif", "advice", "backtest", "compare", "limits", "weekly", "list",
+		"signin", "error",
+	} {
 		out[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "templates/"+name+".html"))
 	}
 	return out

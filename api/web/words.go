@@ -42,6 +42,13 @@ var words = template.FuncMap{
 
 	"recorderClass": func(s *trail.RecorderStatus) string { return recorderClass(*s) },
 
+	"limitsHref":   LimitsPage,
+	"weeklyHref":   WeeklyPage,
+	"adviceHref":   AdvicePage,
+	"backtestHref": BacktestPage,
+
+	"spanned": func(s trail.Span) string { return formatSpan(time.Duration(s)) },
+
 	"id": func(id *trail.FactID) string { return id.String() },
 }
 

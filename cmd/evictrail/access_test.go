@@ -47,6 +47,7 @@ func serveStandingCluster(t *testing.T, name string, callers *rights) string {
 // TestRunAsksTheClusterAboutCallers runs the service as the chart does, reads it as several callers, and replaces its certificate during that time.
 func TestRunAsksTheClusterAboutCallers(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	const secret = "canary-token-81c3"
 	callers := &rights{
 		namespaces: map[string][]string{
@@ -213,6 +214,7 @@ func TestHelpKeepsWhatTheEnvironmentHas(t *testing.T) {
 // TestLoopbackIsNotForOthersPages asks a service that only this machine reaches as a page elsewhere would have a browser ask.
 func TestLoopbackIsNotForOthersPages(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	for auth, code := range map[string]int{"": http.StatusMisdirectedRequest, "none": http.StatusOK} {
 		args := []string{
 			"run", "--kubeconfig", writeKubeconfig(t, serveStandingCluster(t, "k-blocked-slot", &rights{})), "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", storetest.NewURL(t),

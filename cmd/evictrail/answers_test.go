@@ -54,11 +54,9 @@ func TestAPhaseBecomesARow(t *testing.T) {
 }
 
 func TestReaders(t *testing.T) {
+	storetest.SkipInShort(t)
 	t.Parallel()
-	url := storetest.NewURL(t)
-	for _, name := range []string{"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy"} {
-		playBuiltin(t, url, name)
-	}
+	url := playedURL(t, "b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy")
 	ask := func(args ...string) string {
 		code, out, stderr := runCommand(t, append(args, "--database-url", url)...)
 		require.Equal(t, exitFound, code, "%v: %s", args, stderr)
@@ -84,10 +82,12 @@ func TestReaders(t *testing.T) {
 
 func TestWhy(t *testing.T) {
 	t.Parallel()
-	url, blind := storetest.NewURL(t), storetest.NewURL(t)
-	for _, name := range []string{"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy", "e-user-migrations", "k-blocked-slot"} {
-		playBuiltin(t, url, name)
-		playBuiltin(t, blind, name, "--no-audit")
+	names := []string{"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy", "e-user-migrations", "k-blocked-slot"}
+	url, blind := playedURL(t, names...), storetest.NewURL(t)
+	for _, name := range names {
+		if !testing.Short() {
+			playBuiltin(t, blind, name, "--no-audit")
+		}
 	}
 	const unnamed = "Requester unknown: no audit and no observer here. To know the next: send audit events"
 	for _, c := range []struct {
@@ -125,6 +125,9 @@ func TestWhy(t *testing.T) {
 		{"an eviction that never ends", blind, "demo/nbr-2", "2026-11-21T01:10:40Z", []string{"9 attempts; 8 failed (8 × data transfer, libvirt error)", "is in phase Pending since 2026-11-21 01:10:29Z"}},
 		{"nothing happened", url, "demo/app-4", "2026-11-21T00:41:00Z", []string{"no eviction and no migration", "runs on worker-1"}},
 	} {
+		if testing.Short() && c.url == blind {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			code, out, stderr := runCommand(t, "why", c.vm, "--verbose", "--evidence", "0", "--at", c.at, "--database-url", c.url)
@@ -183,6 +186,7 @@ func TestExitStatuses(t *testing.T) {
 // TestNothingFound asks for what is not there: a cluster that is not recorded is named with those that are, and that nothing went wrong is no error.
 func TestNothingFound(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	url := storetest.NewURL(t)
 	code, _, stderr := runCommand(t, "loops", "--cluster", "nope", "--database-url", url)
 	require.Equal(t, exitNotFound, code)

@@ -9,6 +9,7 @@ import (
 	"github.com/evictrail/evictrail/api/web"
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/answers"
 	"github.com/evictrail/evictrail/store/read"
 	"github.com/evictrail/evictrail/store/standby"
 	"github.com/evictrail/evictrail/trail"
@@ -19,12 +20,16 @@ type callersOf struct{ *standby.Servers }
 
 // answerPrograms implements api.Readers.
 func (c callersOf) answerPrograms(ctx context.Context, of trail.Scope, answer func(context.Context, api.Reader) error) error {
-	return c.Answer(ctx, of, func(ctx context.Context, r *read.Reader) error { return answer(ctx, r) })
+	return c.Answer(ctx, of, func(ctx context.Context, r *read.Reader) error {
+		return answer(ctx, answers.Reader{Reader: r})
+	})
 }
 
 // answerPages implements web.Readers.
 func (c callersOf) answerPages(ctx context.Context, of trail.Scope, page func(context.Context, web.Reader) error) error {
-	return c.Answer(ctx, of, func(ctx context.Context, r *read.Reader) error { return page(ctx, r) })
+	return c.Answer(ctx, of, func(ctx context.Context, r *read.Reader) error {
+		return page(ctx, answers.Reader{Reader: r})
+	})
 }
 
 // listChanges implements api.Stream.Changes.

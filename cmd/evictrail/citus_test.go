@@ -28,6 +28,7 @@ import (
 // dashboards and the views. No Citus has a part in it: the server says that it is one.
 func TestStatementsRunOnCitus(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	server := lint.StartServer(t)
 	database := server.NewURL(t)
 	useEverything(t, database)
@@ -89,7 +90,7 @@ func useEverything(t *testing.T, database string) {
 		require.Contains(t, []int{exitFound, exitNotFound}, code, "%v: %s", args, stderr)
 	}
 	for _, view := range []string{
-		"requests", "evacuations", "migrations", "cooldowns", "loops", "drains", "downtimes", "gaps", "loads", "consequences", "outages", "timeline",
+		"requests", "evacuations", "migrations", "cooldowns", "loops", "drains", "upgrade-waves", "downtimes", "gaps", "loads", "consequences", "outages", "timeline",
 	} {
 		run(view, "--limit", "0")
 		run(view, "--limit", "0", "-o", "json")
@@ -98,11 +99,14 @@ func useEverything(t *testing.T, database string) {
 	for _, cluster := range names {
 		run("drain-preview", "worker-1", "--cluster", cluster)
 		run("limits", "--cluster", cluster)
+		run("weekly", "--cluster", cluster)
 		run("why", "demo/vm-d", "--cluster", cluster)
 		run("why-not", "demo/vm-d", "--cluster", cluster, "--at", "2026-11-21T00:40:00Z")
 		run("why", "node", "worker-1", "--cluster", cluster)
 		run("why-not", "node", "worker-1", "--cluster", cluster)
 		run("whatif", "--cluster", cluster)
+		run("advise", "--cluster", cluster, "--weeks", "1")
+		run("alerts", "backtest", "--cluster", cluster, "--since", "2026-11-20")
 	}
 	run("settings", "--cluster", names[0])
 	run("search", "vm-d")
@@ -111,6 +115,7 @@ func useEverything(t *testing.T, database string) {
 	run("export", "--dir", t.TempDir())
 	run("export", "--dir", t.TempDir(), "--format", "parquet", "--what", "facts,evacuations")
 	run("schema", "status")
+	run("schema", "validate")
 	run("ack", "vm", "demo/nbr-1", "--cluster", "k-blocked-slot", "--for", "1h", "--note", "known", "--author", "anna")
 	run("ack", "list")
 	s, err := store.Open(t.Context(), database, "")
@@ -192,6 +197,7 @@ func crawlPages(t *testing.T, s *store.Store) {
 // lies where.
 func TestSchemaDistribute(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	plain, claimed := storetest.NewURL(t), storetest.NewURL(t)
 	require.NoError(t, citustest.Claim(t.Context(), claimed))
 	code, out, stderr := runCommand(t, "schema", "distribute", "--dry-run", "--shards", "7", "--database-url", plain)

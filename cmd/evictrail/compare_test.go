@@ -7,12 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 )
 
 // TestClustersAreComparedByCommand compares what was played, by way of the database and of a server, and says what is asked for where there is nothing.
 func TestClustersAreComparedByCommand(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	url := playedURL(t, "b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown", "k-blocked-slot")
 	for _, way := range []string{"--database-url=" + url, "--server=" + serveAPI(t, url)} {
 		code, out, stderr := runCommand(t, "compare", "--since", "2026-11-20", way)

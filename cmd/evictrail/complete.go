@@ -50,6 +50,9 @@ func findCompletions(cmd *cobra.Command, from *readerFlags, q trail.NameQuery, b
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 	defer cancel()
 	from.notes = nil
+	if completeFlags(cmd) != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
 	s, err := from.openSource(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"time"
@@ -30,22 +29,18 @@ type databaseFlags struct {
 }
 
 func (d *databaseFlags) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&d.url, "database-url", os.Getenv("EVICTRAIL_DATABASE_URL"),
-		"PostgreSQL `URL`, without a password (env EVICTRAIL_DATABASE_URL)")
-	cmd.Flags().Lookup("database-url").DefValue = "" // help does not show what the environment has
-	cmd.Flags().StringVar(&d.passwordFile, "database-password-file", os.Getenv("EVICTRAIL_DATABASE_PASSWORD_FILE"),
-		"`file` whose first line is the password; a pgpass file works too. Read again for each connection (env EVICTRAIL_DATABASE_PASSWORD_FILE)")
-	cmd.Flags().Lookup("database-password-file").DefValue = ""
-	cmd.Flags().BoolVar(&d.insecure, "database-insecure", os.Getenv("EVICTRAIL_DATABASE_INSECURE") == "true",
-		"also use a database on another host without sslmode=verify-full: a man in the middle could read and change everything (env EVICTRAIL_DATABASE_INSECURE=true)")
-	cmd.Flags().Lookup("database-insecure").DefValue = "false"
+	cmd.Flags().StringVar(&d.url, "database-url", "",
+		"PostgreSQL `URL`, without a password")
+	cmd.Flags().StringVar(&d.passwordFile, "database-password-file", "",
+		"`file` whose first line is the password; a pgpass file works too. Read again for each connection")
+	cmd.Flags().BoolVar(&d.insecure, "database-insecure", false,
+		"also use a database on another host without sslmode=verify-full: a man in the middle could read and change everything")
 }
 
 // addReadFlags adds the flags of what answers callers.
 func (d *databaseFlags) addReadFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&d.readURL, "database-read-url", os.Getenv("EVICTRAIL_DATABASE_READ_URL"),
-		"PostgreSQL `URL` of a standby of the database, which then answers what is asked (env EVICTRAIL_DATABASE_READ_URL)")
-	cmd.Flags().Lookup("database-read-url").DefValue = ""
+	cmd.Flags().StringVar(&d.readURL, "database-read-url", "",
+		"PostgreSQL `URL` of a standby of the database, which then answers what is asked")
 	cmd.Flags().DurationVar(&d.readMaxLag, "database-read-max-lag", 30*time.Second,
 		"how far behind the standby may be; beyond that, or while it is away, the primary answers")
 }

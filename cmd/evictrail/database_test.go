@@ -12,6 +12,7 @@ import (
 // TestReadyDatabaseHasPartitions holds that gauges, which are read once the database is ready, find the partition of the next month.
 func TestReadyDatabaseHasPartitions(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	log := slog.New(slog.DiscardHandler)
 	f := databaseFlags{url: storetest.EmptyURL(t)}
 	db, err := f.openOrEmbedLater(t.Context(), log)

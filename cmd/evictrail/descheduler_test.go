@@ -81,6 +81,7 @@ func factsOf[D any](t *testing.T, url string, kind trail.Kind) (facts []factRow,
 // TestPlayRecordsBlocks plays scrapes: the increases add up to the last counts, and playing them again adds nothing.
 func TestPlayRecordsBlocks(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	const name = "g-churn-cooldown"
 	rec, err := recording.Open(evictrail.Recordings(), name, nil)
 	require.NoError(t, err)
@@ -143,6 +144,7 @@ func oneConfigMap(path, object string, rest http.Handler) http.Handler {
 // again when the metrics have gone on: what they counted during that time is neither lost nor counted twice.
 func TestRunReadsTheDescheduler(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	rec, err := recording.Open(evictrail.Recordings(), "a-descheduler-eviction-success", nil)
 	require.NoError(t, err)
 	server := recording.NewServer(rec, recording.ServerOptions{})

@@ -90,14 +90,8 @@ func (f *doctorFlags) run(cmd *cobra.Command) error {
 	if !slices.Contains([]string{"text", "json"}, f.output) {
 		return usageErrorf("output %q: expected text or json", f.output)
 	}
-	d := &doctor{f: &f.runFlags}
-	d.checkCommandLine(cmd)
-	ctx := cmd.Context()
-	d.checkAPIServer(ctx)
-	d.checkSources(ctx)
-	d.checkSpool()
-	d.checkDatabase(ctx)
-	if err := ctx.Err(); err != nil {
+	d := f.runChecks(cmd.Context(), cmd)
+	if err := cmd.Context().Err(); err != nil {
 		return err
 	}
 	if err := d.writeChecks(cmd.OutOrStdout(), f.output); err != nil {
@@ -109,10 +103,20 @@ func (f *doctorFlags) run(cmd *cobra.Command) error {
 	return nil
 }
 
+// runChecks makes all checks.
+func (f *runFlags) runChecks(ctx context.Context, cmd *cobra.Command) *doctor {
+	d := &doctor{f: f}
+	d.checkCommandLine(cmd)
+	d.checkAPIServer(ctx)
+	d.checkSources(ctx)
+	d.checkSpool()
+	d.checkDatabase(ctx)
+	return d
+}
+
 // checkCommandLine checks the command line itself, as "run" does before it starts.
 func (d *doctor) checkCommandLine(cmd *cobra.Command) {
-	_, err := d.f.loops.parseThresholds()
-	for _, err := range append(d.f.checkAllFlags(cmd), err) {
+	for _, err := range d.f.listMistakes(cmd) {
 		if err != nil {
 			d.addCheck(healthFail, "command line", err.Error(), "correct it: `run` would not start with it")
 		}

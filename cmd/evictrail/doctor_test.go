@@ -242,6 +242,7 @@ func TestDoctorOfRoles(t *testing.T) {
 // TestDoctorWritesNothing counts what is in the database before and after.
 func TestDoctorWritesNothing(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	url := playedURL(t, "a-descheduler-eviction-success")
 	before := readPublicViews(t, url)
 	kubeconfig, _ := servePatient(t, &patient{})

@@ -79,6 +79,7 @@ func pollUntil(limit time.Duration, done func() bool) bool {
 // TestRestoredCluster puts etcd back under a running evictrail, and again while it is stopped: the record follows the cluster, and says where it broke.
 func TestRestoredCluster(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	e, restore := newShopCluster(t)
 	url, dir := storetest.NewURL(t), t.TempDir()
 	args := []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", dir}

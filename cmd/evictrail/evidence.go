@@ -28,11 +28,10 @@ func (f *evidenceFlags) checkFlags() error {
 	if f.anchor == "" {
 		return nil
 	}
-	file, err := evidence.OpenAnchorFile(f.anchor)
-	if err != nil {
+	if err := evidence.CheckAnchorFile(f.anchor); err != nil {
 		return usageErrorf("audit-anchor: %w: name a file in a directory that is there, to which evictrail may write", err)
 	}
-	return file.Close()
+	return nil
 }
 
 // When days are sealed: soon after midnight of the database, whose clock may be behind ours. Nothing waits for it.

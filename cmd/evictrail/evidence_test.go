@@ -22,6 +22,7 @@ import (
 // made again, only by the file.
 func TestLeaderSealsDaysAndVerifyCompares(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	url := playedURL(t, "b-dual-retry-loop")
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
@@ -97,4 +98,24 @@ func TestAnchorFileIsCheckedAtTheStart(t *testing.T) {
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "audit-anchor: open anchor file: ")
 	require.Contains(t, stderr, "name a file in a directory that is there")
+
+	for name, text := range map[string]*string{"no file": nil, "a line that is being written": new("{\"cluster\": ")} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "anchors")
+		if text != nil {
+			require.NoError(t, os.WriteFile(path, []byte(*text), 0o600))
+		}
+		code, _, stderr = runCommand(t, "config", "print", "--audit-anchor", path)
+		require.Equal(t, exitFound, code, stderr)
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		if text == nil {
+			require.Empty(t, left, name)
+			continue
+		}
+		require.Len(t, left, 1, name)
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, *text, string(after), name)
+	}
 }

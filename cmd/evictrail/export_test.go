@@ -279,6 +279,7 @@ FROM generate_series(1, 3000) AS i, LATERAL (SELECT timestamptz '2025-01-01' + i
 // TestReadersOfViewsMayExport exports as a user who may read the views and nothing else.
 func TestReadersOfViewsMayExport(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	url := playedURL(t, "b-dual-retry-loop")
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/evictrail/evictrail/cmd/evictrail/config"
 	"github.com/evictrail/evictrail/deploy"
 )
 
@@ -63,6 +64,7 @@ docs/audit.md says how to use them on which platform.`,
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "`namespace` of evictrail's Service")
 	flags.StringVar(&o.Service, "service", o.Service, "`name` of the Service")
 	flags.IntVar(&o.Port, "port", o.Port, "`port` of the Service")
+	config.LeaveToCommandLine(flags, "port") // Kubernetes sets EVICTRAIL_PORT where a Service is called evictrail
 	flags.StringVar(&o.URL, "url", "", "https `URL` of evictrail, instead of a Service")
 	flags.StringVar(&f.caFile, "ca-file", "", "`file` with the CA of evictrail's certificate (PEM); without it a comment says where it belongs")
 	flags.IntVar(&o.ObserverPort, "observer-port", o.ObserverPort, "`port` of the Service for reviews, to which --admission-listen listens")

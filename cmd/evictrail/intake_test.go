@@ -108,6 +108,7 @@ func TestObserverIsNotOpenToTheNetwork(t *testing.T) {
 // every way: the observer, a log file that it follows, and audit events sent to it with a token that changes during that time.
 func TestRunTakesRequests(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	const name = "c-node-drain"
 	rec, err := recording.Open(evictrail.Recordings(), name, nil)
 	require.NoError(t, err)
@@ -188,6 +189,7 @@ func TestRunTakesRequests(t *testing.T) {
 // TestAuditImport imports logs in every state: the good part is stored, the rest is counted and shown.
 func TestAuditImport(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	const name = "c-node-drain"
 	url, dir := storetest.NewURL(t), t.TempDir()
 	text := auditLog(t, name)

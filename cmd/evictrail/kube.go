@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -16,13 +18,40 @@ func (k *kubeFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&k.context, "context", "", "`context` of the kubeconfig")
 }
 
-func (k *kubeFlags) restConfig() (*rest.Config, error) {
+// loadConfig returns what the files of the flags say, which are read when it is asked.
+func (k *kubeFlags) loadConfig() clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = k.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: k.context}).ClientConfig()
+	chosen := &clientcmd.ConfigOverrides{CurrentContext: k.context}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, chosen)
+}
+
+func (k *kubeFlags) restConfig() (*rest.Config, error) {
+	config, err := k.loadConfig().ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster: %w: give --kubeconfig, or try `evictrail demo`, which needs none", err)
 	}
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
 	return config, nil
+}
+
+// listSecrets returns the tokens and passwords of the kubeconfig, those of all contexts, and of the service account.
+func (k *kubeFlags) listSecrets() (secrets, files []string) {
+	if config, err := k.restConfig(); err == nil {
+		secrets, files = append(secrets, config.BearerToken, config.Password), append(files, config.BearerTokenFile)
+	}
+	if raw, err := k.loadConfig().RawConfig(); err == nil {
+		for _, user := range raw.AuthInfos {
+			secrets, files = append(secrets, user.Token, user.Password), append(files, user.TokenFile)
+			if user.AuthProvider != nil {
+				secrets = slices.AppendSeq(secrets, maps.Values(user.AuthProvider.Config))
+			}
+			if user.Exec != nil {
+				for _, variable := range user.Exec.Env {
+					secrets = append(secrets, variable.Value)
+				}
+			}
+		}
+	}
+	return secrets, files
 }

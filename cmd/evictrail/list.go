@@ -50,6 +50,8 @@ var (
 	drainsList = list{view: trail.ViewDrains,
 		example: "  evictrail drains --open --watch\n  evictrail drains --since 7d -o wide\n  evictrail drains --blockers --node worker-2   # each VM that is left, and why",
 		other:   &other{"blockers", "each VM that drains have left, and why", trail.ViewBlockers}}
+	upgradeWavesList = list{view: trail.ViewUpgradeWaves, none: "No upgrade waves recorded",
+		example: "  evictrail upgrade-waves --open --watch\n  evictrail upgrade-waves --since 90d -o wide\n  evictrail upgrade-waves --open -o json | jq -r '.[] | .summary'"}
 	gapsList = list{view: trail.ViewGaps, none: "No gaps recorded",
 		example: "  evictrail gaps --since 24h"}
 	loadsList = list{view: trail.ViewContext,

@@ -96,17 +96,21 @@ func newRoot() *cobra.Command {
 		Use:   "evictrail",
 		Short: "The flight recorder for VM evictions on KubeVirt clusters",
 		Long: `evictrail records why VMs move: every mark, migration attempt and failure of a KubeVirt cluster becomes a reasoned,
-timestamped row in Postgres. Ask it why a VM moved, what was tried and why that failed.`,
+timestamped row in Postgres. Ask it why a VM moved, what was tried and why that failed.
+
+Each flag may also stand in the environment: EVICTRAIL_DATABASE_URL is --database-url of every command that has it. The
+command line wins.`,
 		Example: `  evictrail demo                          # recorded incidents, no cluster needed
   evictrail run                           # watch the cluster of your kubeconfig
   evictrail why shop/db-1                 # why did this VM move?
   evictrail evacuations --since 24h       # what was evacuated since yesterday
   evictrail top                           # what is wrong now, kept up to date`,
-		Version:       version.Version,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          refuseUnknownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:           version.Version,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Args:              refuseUnknownCommand,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return completeFlags(cmd) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl evictrail"}
@@ -119,15 +123,16 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 	)
 	root.AddCommand(newRun(), newRecord(), newDemo(), newPlay(), newAudit())
 	root.AddCommand(
-		withNodeHint(newWhy()), withNodeHint(newWhyNot()), newDrainPreview(), newLimits(), newWhatIf(), newSettings(), newTop(), newSearch(), newClusters(), newCompare(), newMCP(), newHub(),
+		withNodeHint(newWhy()), withNodeHint(newWhyNot()), newDrainPreview(), newLimits(), newWeekly(), newWhatIf(), newAdvise(), newAlerts(), newSettings(), newTop(), newSearch(), newClusters(), newCompare(), newMCP(), newHub(),
 	)
 	for _, l := range []list{
-		requestsList, evacuationsList, migrationsList, downtimesList, cooldownsList, loopsList, drainsList, gapsList, loadsList, consequencesList, outagesList, timelineList,
+		requestsList, evacuationsList, migrationsList, downtimesList, cooldownsList, loopsList, drainsList, upgradeWavesList, gapsList, loadsList, consequencesList, outagesList, timelineList,
 	} {
 		root.AddCommand(newList(l))
 	}
 	root.AddCommand(newAck())
-	root.AddCommand(newDoctor(), newSchema(), newSpool(), newExport(), newVerify(), newGenerate(), newVersion())
+	root.AddCommand(newConfig(), newDoctor(), newSupportBundle())
+	root.AddCommand(newSchema(), newSpool(), newExport(), newVerify(), newGenerate(), newVersion())
 	root.SetHelpCommandGroupID("keep")
 	root.SetCompletionCommandGroupID("keep")
 	return root

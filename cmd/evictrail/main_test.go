@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,11 +46,7 @@ func playBuiltin(t *testing.T, url, name string, args ...string) {
 // playedURL returns the URL of a database of a test's own into which built-in recordings were played, with their audit logs.
 func playedURL(t *testing.T, names ...string) string {
 	t.Helper()
-	return storetest.FilledURL(t, strings.Join(names, " "), func(url string) {
-		for _, name := range names {
-			playBuiltin(t, url, name)
-		}
-	})
+	return storetest.FilledURL(t, slices.Sorted(slices.Values(names)), func(url, name string) { playBuiltin(t, url, name) })
 }
 
 func recordingDir(name string) string { return "../../testdata/recordings/" + name }

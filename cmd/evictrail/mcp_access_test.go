@@ -29,7 +29,11 @@ func assistantTargets(vm, node string) []string {
 			about = `{"q": "vm-1"}`
 		case "whatif":
 			about = fmt.Sprintf(`{"node": %q, "policies": ["try-once"]}`, node)
-		case "top", "clusters", "settings", "compare", "limits":
+		case "advise":
+			about = `{"weeks": 1, "learn": 1, "sweep": "node-limit=1..2"}`
+		case "backtest":
+			about = `{"rule": "EvictrailVMPingPong", "since": "2026-11-20", "until": "2026-11-22"}`
+		case "top", "clusters", "settings", "compare", "limits", "weekly":
 			out = append(out, assistantTarget(tool.name, `{"cluster": "other"}`))
 		default:
 			out = append(out, assistantTarget(tool.name, `{"limit": 200, "cluster": "shared"}`))

@@ -74,6 +74,12 @@ var listTools = sync.OnceValue(func() []assistantTool {
 			assistant.answerLimits,
 		),
 		newTool(
+			newWeekly(),
+			"What happened week by week, by namespace: downtimes, objectives of evacuations and what is left of their error budget, cost of migrations.",
+			api.WeeklyArguments().Schema(),
+			assistant.answerWeekly,
+		),
+		newTool(
 			newSearch(),
 			"Find VMs, nodes and migrations by a part of their names, where a name or its namespace is not known.",
 			api.SearchArguments().Schema(),
@@ -113,6 +119,21 @@ var listTools = sync.OnceValue(func() []assistantTool {
 				"replays what was recorded, which takes up to half a minute.",
 			api.WhatIfSchema(),
 			assistant.answerWhatIf,
+		),
+		newTool(
+			newAdvise(),
+			"Recommend settings of KubeVirt and of the descheduler from the last weeks, and check the same advice in the weeks before: "+
+				"replays each week, which can take minutes.",
+			api.AdviceArguments().Schema(),
+			assistant.answerAdvice,
+		),
+		newTool(
+			newAlertsBacktest(),
+			"How often evictrail's alerts would have fired in a recorded period, with their thresholds and with others, "+
+				"and beside how many of these firings something wrong was recorded. "+
+				"Ask about one alert where you can: all take up to half a minute.",
+			api.BacktestArguments().Schema(),
+			assistant.answerBacktest,
 		),
 	)
 })
@@ -260,6 +281,27 @@ func (a assistant) answerLimits(ctx context.Context, arguments json.RawMessage) 
 		return newToolAnswer(renderLimits(all[:first]), all[:first])
 	})
 	out.addCutNote(shown, len(all), "clusters", "Ask about one with the argument cluster.")
+	out.addPage("Page", web.LimitsPage(q.Cluster))
+	return out, err
+}
+
+func (a assistant) answerWeekly(ctx context.Context, arguments json.RawMessage) (toolAnswer, error) {
+	var q trail.WeeklyQuery
+	if err := api.WeeklyArguments().Read(arguments, nowUTC(), &q); err != nil {
+		return toolAnswer{}, err
+	}
+	if err := q.Bound(); err != nil {
+		return toolAnswer{}, err
+	}
+	all, err := loadWeekly(ctx, a.reader, q)
+	if err != nil {
+		return toolAnswer{}, err
+	}
+	out, shown, err := fitAnswer(len(all), func(first int) (toolAnswer, error) {
+		return newToolAnswer(renderWeekly(all[:first]), all[:first])
+	})
+	out.addCutNote(shown, len(all), "clusters", "Ask about one with the argument cluster.")
+	out.addPage("Page", web.WeeklyPage(q.Cluster))
 	return out, err
 }
 
@@ -388,6 +430,23 @@ func (a assistant) answerSettings(ctx context.Context, arguments json.RawMessage
 		return newToolAnswer(b.String(), some)
 	})
 	out.addCutNote(shown, len(all), "settings, the oldest", "Ask with cluster, or with a longer fingerprint.")
+	return out, err
+}
+
+func (a assistant) answerAdvice(ctx context.Context, arguments json.RawMessage) (toolAnswer, error) {
+	var q whatif.AdviceQuestion
+	if err := api.AdviceArguments().Read(arguments, nowUTC(), &q); err != nil {
+		return toolAnswer{}, err
+	}
+	if err := q.Bound(); err != nil {
+		return toolAnswer{}, err
+	}
+	found, err := api.Advise(ctx, a.reader, q)
+	if err != nil {
+		return toolAnswer{}, a.explainError(ctx, q.Cluster, err)
+	}
+	out, err := newToolAnswer(renderAdvice(&found), found)
+	out.addPage("Page", web.AdvicePage(found.Cluster))
 	return out, err
 }
 

@@ -5,11 +5,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
 )
 
 // TestComparePage compares clusters on a page: as the command does, over other days, by version, and for who asks for what cannot be read.
 func TestComparePage(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	_, server := serveSite(t, "b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown", "k-blocked-slot")
 	page := fetchPage(t, server, "/compare?since=2026-11-20")
 	require.Equal(t, http.StatusOK, page.status)

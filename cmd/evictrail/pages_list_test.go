@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
 )
 
 // rowsOfAPI returns how many rows the API has at an address.
@@ -30,6 +32,7 @@ func rowsOfAPI(t *testing.T, server *httptest.Server, address string) int {
 // and without.
 func TestListPagesShowWhatTheAPIHas(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	_, server := serveSite(t, "b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown", "k-blocked-slot")
 	for _, c := range []struct {
 		list  string
@@ -44,6 +47,7 @@ func TestListPagesShowWhatTheAPIHas(t *testing.T) {
 		{"migrations", url.Values{"phase": {"Failed"}, "order": {"oldest"}, "limit": {"2"}}, 5},
 		{"requests", url.Values{"requester_class": {"descheduler"}}, 1},
 		{"drains", nil, 1},
+		{"downtimes", nil, 1},
 		{"cooldowns", url.Values{"layer": {"kubevirt_backoff"}, "vm": {"demo/vm-d"}}, 1},
 		{"gaps", nil, 0},
 	} {

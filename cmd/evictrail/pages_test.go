@@ -264,6 +264,7 @@ func TestFrontPageOfThePast(t *testing.T) {
 // attempt is shown, too.
 func TestManyIncidents(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	address, server := serveSite(t, "k-blocked-slot")
 	db, err := pgx.Connect(t.Context(), address)
 	require.NoError(t, err)
@@ -325,6 +326,7 @@ func answerOf(t *testing.T, into any, args ...string) {
 // TestHeldBackIsDrawn compares the lane of what held a VM back on its page without and with a span of time in the address.
 func TestHeldBackIsDrawn(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	_, server := serveSite(t, "b-dual-retry-loop-v1.8")
 	drawn := func(page document) int { return strings.Count(page.text, "KubeVirt's backoff of ") }
 	page := fetchPage(t, server, "/vms/demo/vm-d")
@@ -343,6 +345,7 @@ func TestHeldBackIsDrawn(t *testing.T) {
 // TestLongLoopsAreDrawnFromTheirEnd makes a recorded loop three days longer: its page draws the last day, and leads to the whole.
 func TestLongLoopsAreDrawnFromTheirEnd(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	address, server := serveSite(t, "b-dual-retry-loop")
 	db, err := pgx.Connect(t.Context(), address)
 	require.NoError(t, err)
@@ -367,6 +370,7 @@ func TestLongLoopsAreDrawnFromTheirEnd(t *testing.T) {
 // TestPagesRefuse asks for what is not there, and wrongly.
 func TestPagesRefuse(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	_, server := serveSite(t, "b-dual-retry-loop", "b-dual-retry-loop-v1.8")
 	for _, c := range []struct {
 		name, address string
@@ -403,6 +407,7 @@ func TestPagesRefuse(t *testing.T) {
 // evidence it leaves out.
 func TestLongRetriesStayShort(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	address, server := serveSite(t, "k-blocked-slot")
 	const more = `INSERT INTO evictrail.migrations SELECT (jsonb_populate_record(m, jsonb_build_object(
 		'migration_uid', 'u' || n, 'attempt', 8 + n, 'created_at', m.created_at + n * interval '1 millisecond'))).*

@@ -7,11 +7,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
 )
 
 // TestPagesSayWhatIsOver reads pages of a loop that is over, of a VM whose last move was not needed, and of an evacuation whose next attempt is overdue.
 func TestPagesSayWhatIsOver(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	address, server := serveSite(t, "b-dual-retry-loop-v1.8")
 	db, err := pgx.Connect(t.Context(), address)
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/api/client"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/answers"
 	"github.com/evictrail/evictrail/store/standby"
 	"github.com/evictrail/evictrail/trail"
 )
@@ -54,7 +54,7 @@ func (r *readerFlags) addFlags(cmd *cobra.Command) {
 	r.database.addFlags(cmd)
 	r.database.addReadFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&r.server.URL, "server", os.Getenv("EVICTRAIL_SERVER"), "`URL` of an evictrail that serves, to ask instead of a database (env EVICTRAIL_SERVER)")
+	f.StringVar(&r.server.URL, "server", "", "`URL` of an evictrail that serves, to ask instead of a database")
 	f.StringVar(&r.server.CAFile, "server-ca-file", "", "`file` with the CA of the server's certificate (PEM), where the system does not know it")
 	f.StringVar(&r.server.TokenFile, "server-token-file", "", "`file` whose first line is a bearer token for the server")
 	r.changed, r.notes = f.Changed, cmd.ErrOrStderr
@@ -129,7 +129,7 @@ func (d *databaseFlags) openSource(ctx context.Context) (*source, error) {
 		return nil, err
 	}
 	return &source{
-		Close: func() { reads.Close(); s.Close() }, written: s,
+		Close: func() { reads.Close(); s.Close() }, written: answers.Reader{Reader: s.Reader},
 		acknowledger: awaitedAcknowledger{s.AcknowledgerOf(trail.Everything()), reads},
 		readers: func(ctx context.Context, of trail.Scope, answer func(context.Context, reader) error) error {
 			reads.Check(ctx)

@@ -107,7 +107,7 @@ func TestRecordPlays(t *testing.T) {
 		require.Equal(t, exitFound, code, stderr)
 		require.Equal(t, asRecorded(readPublicViews(t, before)), asRecorded(readPublicViews(t, after)))
 	}
-	for _, name := range storetest.Sample(storetest.Sample(listRecordings(t))) {
+	for _, name := range storetest.Sample(storetest.Sample(storetest.Sample(listRecordings(t)))) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			compare(t, name, recording.ServerOptions{})
@@ -122,6 +122,7 @@ func TestRecordPlays(t *testing.T) {
 // TestRecordOfGaps records a cluster that forgets its history: what was not seen is a gap where it is played, and the rest is as it was.
 func TestRecordOfGaps(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	const name = "b-dual-retry-loop"
 	url := storetest.NewURL(t)
 	code, _, stderr := runCommand(t, "play", recordBuiltin(t, name, recording.ServerOptions{ExpireEvery: 120}, nil), "--database-url", url)
@@ -191,7 +192,7 @@ var ours = []string{
 // stands in it.
 func TestRecordRedacted(t *testing.T) {
 	t.Parallel()
-	for _, name := range storetest.Sample(storetest.Sample(listRecordings(t))) {
+	for _, name := range storetest.Sample(storetest.Sample(storetest.Sample(listRecordings(t)))) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := recordBuiltin(t, name, recording.ServerOptions{}, collector.NewRedactor())

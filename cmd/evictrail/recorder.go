@@ -78,7 +78,7 @@ func (r *recorder) run(ctx context.Context) error {
 			return nil
 		}
 		k := &keeper{
-			store: r.db.Store, cluster: cluster, retention: r.f.retention.newPolicy(), metrics: r.config.Metrics, log: r.log,
+			store: r.db.Store, cluster: cluster, retained: r.f.retained.Load, metrics: r.config.Metrics, log: r.log,
 		}
 		seal := &sealer{db: r.db.DB, cluster: r.cluster, anchor: r.f.evidence.anchor, trouble: trouble{metrics: r.config.Metrics, log: r.log}}
 		days := &dayCounter{db: r.db.DB, cluster: r.cluster, trouble: trouble{metrics: r.config.Metrics, log: r.log}}

@@ -92,11 +92,11 @@ const (
 
 // keeper drops what was kept long enough, while this replica derives.
 type keeper struct {
-	store     *store.Store
-	cluster   string
-	retention retention.Policy
-	metrics   *metrics.Metrics
-	log       *slog.Logger
+	store    *store.Store
+	cluster  string
+	retained func() *retention.Policy // how long what is recorded is kept
+	metrics  *metrics.Metrics
+	log      *slog.Logger
 
 	said string // what was last said to be in the way
 }
@@ -104,9 +104,10 @@ type keeper struct {
 // dropExpired drops what is old at a time.
 func (k *keeper) dropExpired(ctx context.Context, at time.Time) {
 	var did retention.Retained
-	err := retention.SetPolicy(ctx, k.store.DB, k.cluster, k.retention)
+	policy := *k.retained()
+	err := retention.SetPolicy(ctx, k.store.DB, k.cluster, policy)
 	if err == nil {
-		did, err = retention.Retain(ctx, k.store.DB, k.retention, at)
+		did, err = retention.Retain(ctx, k.store.DB, policy, at)
 	}
 	for _, p := range did.Dropped {
 		k.log.Info("facts of a month dropped, as they were kept long enough", "partition", p.Name, "from", p.From, "until", p.To, "count", p.Facts, "bytes", p.Bytes)

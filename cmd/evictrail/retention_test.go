@@ -102,13 +102,16 @@ func TestAuditImportOfDroppedMonths(t *testing.T) {
 
 func TestWhatIsOldIsDroppedByTheLeader(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	s := storetest.New(t)
 	oldFacts(t, s, 6)
 	var log bytes.Buffer
 	m := metrics.New(prometheus.NewRegistry())
 	k := &keeper{
 		store: s, cluster: "c1", metrics: m, log: slog.New(slog.NewTextHandler(&log, nil)),
-		retention: retention.Policy{Facts: 90 * 24 * time.Hour, Rows: 100 * 24 * time.Hour},
+		retained: func() *retention.Policy {
+			return &retention.Policy{Facts: 90 * 24 * time.Hour, Rows: 100 * 24 * time.Hour}
+		},
 	}
 	k.dropExpired(t.Context(), nowUTC())
 	text := log.String()
@@ -123,6 +126,7 @@ func TestWhatIsOldIsDroppedByTheLeader(t *testing.T) {
 
 func TestSchemaStatus(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	url := storetest.NewURL(t)
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/retention"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -33,7 +35,9 @@ type runFlags struct {
 	evidence    evidenceFlags
 	kube        kubeFlags
 	profiling   profiling
+	config      string // the file with settings; empty: there is none
 	cluster     string
+	retained    atomic.Pointer[retention.Policy] // how long what is recorded is kept, as a reload left it
 	maxVMSeries int
 	patience    patience
 }
@@ -50,7 +54,8 @@ func newRunWith(p patience) *cobra.Command {
 Without --database-url it starts a Postgres of its own and prints how to reach it.
 
 It needs list and watch on kubevirts, virtualmachineinstances and virtualmachineinstancemigrations (kubevirt.io), on migrationpolicies
-(migrations.kubevirt.io), on nodes, pods and events, and get on the namespace kube-system; it writes nothing to the cluster.
+(migrations.kubevirt.io), on evictionrequests and evictions (lifecycle.k8s.io), on nodes, pods and events, and get on the namespace kube-system;
+it writes nothing to the cluster.
 
 With --auth=kubernetes who reads sends a token of the cluster, or signs in with one on the web page. It then asks the cluster whose that is and
 what they may see: who may get virtualmachineinstances everywhere sees everything of this cluster, others the VMs of the namespaces in which they
@@ -100,6 +105,7 @@ it with --server, programs at /api/v1; /docs describes it.`,
 }
 
 func (f *runFlags) addFlags(cmd *cobra.Command) {
+	addConfigFlag(cmd, &f.config)
 	f.db.addFlags(cmd)
 	f.db.addReadFlags(cmd)
 	f.db.addEmbedded(cmd, "run")
@@ -122,7 +128,20 @@ func (f *runFlags) addFlags(cmd *cobra.Command) {
 
 // checkAllFlags returns what is wrong with the flags alone.
 func (f *runFlags) checkAllFlags(cmd *cobra.Command) []error {
-	return []error{f.listen.checkFlags(), f.listen.checkTLS(&f.intake.tls), f.db.checkReadFlags(), f.intake.checkFlags(), f.descheduler.checkFlags(cmd), f.prometheus.checkFlags(cmd), f.leader.completeFlags(), f.spool.checkFlags(), f.retention.checkFlags(), f.evidence.checkFlags(), f.profiling.checkFlags()}
+	return []error{f.listen.checkFlags(), f.listen.checkTLS(&f.intake.tls), f.db.checkReadFlags(), f.intake.checkFlags(), f.descheduler.checkFlags(cmd), f.prometheus.checkFlags(cmd), f.leader.completeFlags(), f.spool.checkFlags(), f.retention.checkFlags(), f.evidence.checkFlags(), f.profiling.checkFlags(), f.checkSeries()}
+}
+
+// listMistakes returns what is wrong with the flags and the files that they name; nil for what is right.
+func (f *runFlags) listMistakes(cmd *cobra.Command) []error {
+	_, err := f.loops.parseThresholds()
+	return append(f.checkAllFlags(cmd), err)
+}
+
+func (f *runFlags) checkSeries() error {
+	if f.maxVMSeries < 1 {
+		return usageErrorf("max-vm-series %d: must be positive", f.maxVMSeries)
+	}
+	return nil
 }
 
 func (f *runFlags) run(cmd *cobra.Command) (err error) {
@@ -132,9 +151,6 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	}
 	if err := errors.Join(f.checkAllFlags(cmd)...); err != nil {
 		return err
-	}
-	if f.maxVMSeries < 1 {
-		return usageErrorf("max-vm-series %d: must be positive", f.maxVMSeries)
 	}
 	thresholds, err := f.loops.parseThresholds()
 	if err != nil {
@@ -148,6 +164,8 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
+	reloads, end := f.listenForReloads(cmd)
+	defer end()
 	ctx := cmd.Context()
 	web, err := f.listen.bindAddress(ctx, log)
 	if err != nil {
@@ -188,13 +206,13 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer db.reads.Close()
-	return f.recordAndServe(ctx, db, web, reviews, log, thresholds, collector.Config{
+	return f.recordAndServe(ctx, db, web, reviews, reloads, log, thresholds, collector.Config{
 		REST: config, Log: log, Metrics: web.metrics, Clock: nowUTC, Extra: extra, Policy: f.descheduler.policyMap(),
 	})
 }
 
 // recordAndServe watches until ctx ends or something that it needs does.
-func (f *runFlags) recordAndServe(ctx context.Context, db *database, web *service, reviews *observer, log *slog.Logger, thresholds trail.Thresholds, config collector.Config) error {
+func (f *runFlags) recordAndServe(ctx context.Context, db *database, web *service, reviews *observer, reloads *reloader, log *slog.Logger, thresholds trail.Thresholds, config collector.Config) error {
 	g, ctx := errgroup.WithContext(ctx)
 	watching := &watcher{}
 	gate, err := f.listen.newGate(config.REST, db.reads, watching.currentCluster, web.metrics, log)
@@ -205,6 +223,7 @@ func (f *runFlags) recordAndServe(ctx context.Context, db *database, web *servic
 	db.reads.OverlaySigns(r.overlayRead)
 	g.Go(func() error { db.reads.Run(ctx); return nil })
 	g.Go(func() error { f.profiling.serveProfiles(ctx, log); return nil })
+	g.Go(func() error { reloads.run(ctx, log); return nil })
 	g.Go(func() error { return r.run(ctx) })
 	g.Go(func() error {
 		return web.serve(ctx, r.evaluateStatus, f.newServer(ctx, db, watching, gate, web.metrics.Refused, log))

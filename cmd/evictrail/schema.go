@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evictrail/evictrail/store"
-	"github.com/evictrail/evictrail/store/retention"
 )
 
 func newSchema() *cobra.Command {
@@ -14,7 +13,8 @@ func newSchema() *cobra.Command {
 		Use: "schema", Short: "Look after the database schema", GroupID: "keep", Args: refuseUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newSchemaUp(), newSchemaStatus(), newSchemaRoles(), newSchemaMoveCluster(), newSchemaDistribute(), newSchemaUndistribute())
+	cmd.AddCommand(newSchemaUp(), newSchemaStatus(), newSchemaValidate(), newSchemaRoles())
+	cmd.AddCommand(newSchemaMoveCluster(), newSchemaDistribute(), newSchemaUndistribute())
 	return cmd
 }
 
@@ -77,25 +77,7 @@ Rows are counted as Postgres estimates them.`,
 				return err
 			}
 			defer s.Close()
-			status, err := s.Schema(cmd.Context())
-			if err != nil {
-				return err
-			}
-			out := schemaStatus{Version: status.Version, Expected: status.Expected}
-			if err := out.readCitus(cmd.Context(), s); err != nil {
-				return err
-			}
-			if status.Version == status.Expected || status.Newer() {
-				storage, err := retention.Measure(cmd.Context(), s.DB, nowUTC())
-				if err != nil {
-					return err
-				}
-				out.setStorage(storage, r.newPolicy(), int64(capacity))
-			}
-			if err := out.printStatus(cmd.OutOrStdout(), output); err != nil {
-				return err
-			}
-			return status.Check()
+			return showSchemaStatus(cmd.Context(), s, cmd.OutOrStdout(), output, r.newPolicy(), int64(capacity))
 		},
 	}
 	db.addFlags(cmd)

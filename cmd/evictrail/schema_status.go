@@ -48,6 +48,32 @@ type nodeStatus struct {
 	Shards int64  `json:"shards"`
 }
 
+// showSchemaStatus prints the status of a database, in which things are kept for so long. The error says, too, what is
+// wrong with its version.
+func showSchemaStatus(
+	ctx context.Context, s *store.Store, out io.Writer, format string, kept retention.Policy, capacity int64,
+) error {
+	status, err := s.Schema(ctx)
+	if err != nil {
+		return err
+	}
+	shown := schemaStatus{Version: status.Version, Expected: status.Expected}
+	if err := shown.readCitus(ctx, s); err != nil {
+		return err
+	}
+	if status.Version == status.Expected || status.Newer() {
+		storage, err := retention.Measure(ctx, s.DB, nowUTC())
+		if err != nil {
+			return err
+		}
+		shown.setStorage(storage, kept, capacity)
+	}
+	if err := shown.printStatus(out, format); err != nil {
+		return err
+	}
+	return status.Check()
+}
+
 // readCitus takes in which tables lie on which servers.
 func (s *schemaStatus) readCitus(ctx context.Context, from *store.Store) error {
 	state, err := citus.Read(ctx, from.DB)

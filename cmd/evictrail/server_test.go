@@ -19,6 +19,7 @@ import (
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/api/client"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/answers"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 )
@@ -28,7 +29,7 @@ func serveAPI(t *testing.T, url string) string {
 	t.Helper()
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
-	server := httptest.NewServer(http.StripPrefix("/below", api.Server{Readers: api.ForAll(s), Failed: func(err error) { t.Error(err) }}.Handler()))
+	server := httptest.NewServer(http.StripPrefix("/below", api.Server{Readers: api.ForAll(answers.Reader{Reader: s.Reader}), Failed: func(err error) { t.Error(err) }}.Handler()))
 	t.Cleanup(func() { server.Close(); s.Close() })
 	return server.URL + "/below/"
 }
@@ -61,6 +62,19 @@ func TestServerAnswersAsTheDatabase(t *testing.T) {
 		{"why", "demo/vm-d", "--at", "yesterday"},
 		{"whatif"}, // several clusters
 		{"whatif", "--cluster", cluster},
+		{"advise", "--cluster", cluster, "--weeks", "2"},
+		{"alerts", "backtest", "--since", "2026-11-20"}, // several clusters
+		{"alerts", "backtest", "--since", "2026-11-20", "--cluster", cluster},
+		{"alerts", "backtest", "--since", "2026-11-20", "--cluster", "nowhere"},
+		{"alerts", "backtest", "--since", "2026-11-20", "--until", "2026-11-20T01:00:00Z", "--cluster", cluster},
+		{
+			"alerts", "backtest", "--since", "2026-11-20", "--cluster", "g-churn-cooldown", "--rule", "EvictrailVMPingPong",
+			"--threshold", "1,2=4", "--for", "0s,1m30s", "--step", "15s", "--evacuation-target", "99.5",
+		},
+		{
+			"alerts", "backtest", "--since", "2026-11-20", "--cluster", "g-churn-cooldown", "--rule", "EvictrailVMPingPong",
+			"--threshold", "1", "--for", "1m30s", "--until", "2026-11-21T00:40:00.123456Z", "-o", "json",
+		},
 		{"whatif", "--cluster", cluster, "--policy", "cooldown=on", "--policy", "node-limit=1 keep-mark", "-o", "json"},
 		{"whatif", "--cluster", "g-churn-cooldown", "--sweep", "base=30s..5m/30s", "--keep-mark", "--cooldown", "cap=1h", "--since", "30d", "-o", "csv"},
 		{"whatif", "--cluster", cluster, "--node", "worker-2", "-n", "demo", "--since", "2026-11-21", "--until", "2026-11-21T00:44:00Z"},
@@ -186,6 +200,7 @@ func TestWhomToAsk(t *testing.T) {
 
 // TestTheEnvironmentSaysWhomToAsk prefers a flag, then the database.
 func TestTheEnvironmentSaysWhomToAsk(t *testing.T) {
+	storetest.SkipInShort(t)
 	url := storetest.NewURL(t)
 	server := serveAPI(t, url)
 	t.Setenv("EVICTRAIL_SERVER", server)
@@ -204,6 +219,7 @@ func TestTheEnvironmentSaysWhomToAsk(t *testing.T) {
 // TestCompletion completes names both ways, and stays silent where nobody answers.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	url := playedURL(t, "b-dual-retry-loop-v1.8", "c-node-drain")
 	server := serveAPI(t, url)
 	for _, c := range []struct {

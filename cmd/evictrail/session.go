@@ -31,18 +31,29 @@ import (
 )
 
 // logFlags say what is logged. Logs go to standard error.
-type logFlags struct{ level string }
+type logFlags struct {
+	level   string
+	inForce slog.LevelVar // what a logger made of it logs
+}
 
 func (l *logFlags) addFlags(cmd *cobra.Command, level string) {
 	cmd.Flags().StringVar(&l.level, "log-level", level, "least `level` that is logged: debug, info, warn or error")
 }
 
 func (l *logFlags) newLogger(cmd *cobra.Command) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(l.level)); err != nil {
-		return nil, usageErrorf("log-level %q: expected debug, info, warn or error", l.level)
+	level, err := l.parseLevel()
+	if err != nil {
+		return nil, err
 	}
-	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})), nil
+	l.inForce.Set(level)
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: &l.inForce})), nil
+}
+
+func (l *logFlags) parseLevel() (level slog.Level, err error) {
+	if err := level.UnmarshalText([]byte(l.level)); err != nil {
+		return 0, usageErrorf("log-level %q: expected debug, info, warn or error", l.level)
+	}
+	return level, nil
 }
 
 // service is the HTTP side of run and demo.

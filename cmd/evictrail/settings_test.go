@@ -6,12 +6,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 )
 
 // TestSettings reads the fingerprint of an evacuation's settings and looks up what is behind it: in the database, and over HTTP.
 func TestSettings(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	url := playedURL(t, "m-dual-retry-loop-with-cooldown")
 	ask := func(want int, args ...string) (out, stderr string) {
 		code, out, stderr := runCommand(t, append(args, "--database-url", url)...)

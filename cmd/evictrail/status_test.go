@@ -112,9 +112,9 @@ func TestStateBlind(t *testing.T) {
 	t.Parallel()
 	cluster, url := spoiledCluster(t, refusePath("/")), storetest.NewURL(t)
 	s := startAnyhow(t, recorderArgs(cluster.kubeconfig, url))
-	saysState(t, s, trail.RecorderNotRecording, "Cannot watch 7 of 7 resources since ", http.StatusServiceUnavailable)
+	saysState(t, s, trail.RecorderNotRecording, "Cannot watch 9 of 9 resources since ", http.StatusServiceUnavailable)
 	require.Contains(t, s.getBody(t, "/readyz"), "no right to watch pods: grant list and watch on pods in all namespaces")
-	require.Eventually(t, func() bool { return len(readPublicViews(t, url)["gaps"]) == 7 }, saidWithin, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return len(readPublicViews(t, url)["gaps"]) == 9 }, saidWithin, 100*time.Millisecond)
 	for _, gap := range readPublicViews(t, url)["gaps"] {
 		require.Contains(t, gap, `"cause": "forbidden"`)
 		require.Contains(t, gap, `"closed_at": null`)
@@ -123,20 +123,20 @@ func TestStateBlind(t *testing.T) {
 	for _, from := range [][]string{{"--database-url", url}, {"--server", s.base}} {
 		code, out, notes := runCommand(t, append([]string{"loops"}, from...)...)
 		require.Equal(t, exitNotFound, code, out)
-		require.Contains(t, notes, "evictrail: c1: NOT RECORDING: Cannot watch 7 of 7 resources since ")
+		require.Contains(t, notes, "evictrail: c1: NOT RECORDING: Cannot watch 9 of 9 resources since ")
 		require.Contains(t, notes, "Not observed in this period: ")
 		code, out, _ = runCommand(t, append([]string{"gaps"}, from...)...)
 		require.Equal(t, exitFound, code)
 		require.Contains(t, out, "VMIs")
 	}
 	_, found, _ := runCommand(t, append([]string{"doctor"}, recorderArgs(cluster.kubeconfig, url)[1:]...)...)
-	require.Regexp(t, `fail  record .*not recording since .*Cannot watch 7 of 7`, found)
+	require.Regexp(t, `fail  record .*not recording since .*Cannot watch 9 of 9`, found)
 	require.Equal(t, exitFound, s.stop())
 
 	again := startAnyhow(t, recorderArgs(cluster.kubeconfig, url)) // the gaps go on
-	saysState(t, again, trail.RecorderNotRecording, "Cannot watch 7 of 7", http.StatusServiceUnavailable)
+	saysState(t, again, trail.RecorderNotRecording, "Cannot watch 9 of 9", http.StatusServiceUnavailable)
 	time.Sleep(2 * unseenAfter)
-	require.Len(t, readPublicViews(t, url)["gaps"], 7, "they are the same gaps")
+	require.Len(t, readPublicViews(t, url)["gaps"], 9, "they are the same gaps")
 	cluster.setSpoiler(spoilNothing)
 	require.Eventually(t, func() bool { return again.getBody(t, "/readyz") == "ok\n" }, saidWithin, 100*time.Millisecond)
 	require.Eventually(t, func() bool {
@@ -177,6 +177,7 @@ func TestStateHalfBlind(t *testing.T) {
 // TestStateGarbage wants watches whose streams cannot be read not to count as watches.
 func TestStateGarbage(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	cluster, url := spoiledCluster(t, spoilNothing), storetest.NewURL(t)
 	cluster.setSpoiler(serveGarbage)
 	s := startAnyhow(t, recorderArgs(cluster.kubeconfig, url))
@@ -245,6 +246,7 @@ func TestStateOfWrites(t *testing.T) {
 // before it does not.
 func TestAnswersNameGaps(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	cluster, url := spoiledCluster(t, spoilNothing), storetest.NewURL(t)
 	s := startRun(t, recorderArgs(cluster.kubeconfig, url, "--spool-dir", t.TempDir()), nil)
 	require.Eventually(t, func() bool { return strings.Contains(s.getBody(t, "/api/v1/loops"), `"loop_id"`) }, saidWithin, 100*time.Millisecond)

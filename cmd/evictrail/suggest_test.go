@@ -4,11 +4,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
 )
 
 // TestSuggestions mistypes commands, and asks about a node as if it were a VM.
 func TestSuggestions(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	url := playedURL(t, "c-node-drain")
 	for _, c := range []struct {
 		args []string

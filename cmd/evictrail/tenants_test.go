@@ -202,7 +202,7 @@ func shareCluster(t *testing.T) *sharedCluster {
 // getAs asks as who has a token, from an address of their own; a target with a space and a body behind it is sent it.
 func (c *sharedCluster) getAs(t *testing.T, token, target string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // questions that take long wait for each other
 	defer cancel()
 	method, path, body := http.MethodGet, target, io.Reader(http.NoBody)
 	if before, after, posted := strings.Cut(target, " "); posted {
@@ -279,6 +279,12 @@ func (c *sharedCluster) listTargets(t *testing.T, chance *rand.Rand) []string {
 			out = append(out, path+"?q=vm-1", path+"?q="+url.QueryEscape(vm), path+"?cluster=shared&q="+node)
 		case "/api/v1/nodes":
 			out = append(out, path, path+"?format=csv&name="+node[:len(node)-1], path+"?cluster=other")
+		case "/api/v1/whatif/advice":
+			short := path + "?weeks=1&learn=1&sweep=node-limit%3D1..2"
+			out = append(out, short, short+"&cluster=other")
+		case "/api/v1/alerts/backtest":
+			short := path + "?rule=EvictrailVMPingPong&since=2026-11-20&until=2026-11-22"
+			out = append(out, short, short+"&cluster=other")
 		case "/docs", "/api/v1/openapi.yaml":
 		default:
 			filled := about.Replace(path)
@@ -292,18 +298,20 @@ func (c *sharedCluster) listTargets(t *testing.T, chance *rand.Rand) []string {
 	for _, list := range []string{"/vms", "/evacuations", "/migrations", "/requests", "/cooldowns", "/loops"} {
 		out = append(out, list, list+"?limit=200&order=oldest&node="+node, list+"?limit=200&namespace="+namespace)
 	}
-	return append(out, "/nodes", "/nodes?name="+node, "/drains", "/gaps", "/", "/?cluster=shared&span=24h", "/?cluster=other", "/vms/"+vm, "/nodes/"+node, "/nodes/"+node+"?cluster=shared"+span, "/nodes/"+node+"?cluster=shared&drain=preview", "/loops/"+loop.ID.String(), "/loops/"+loop.ID.String()+"?cluster=other",
-		"/whatif", "/whatif?policy=try-once&policy=keep-mark&other=node-limit%3D1&sweep=give-up-after%3D1..3", `/api/v1/whatif {"policies": ["try-once", "keep-mark", "node-limit=1", "base=1h"]}`,
+	return append(out, "/nodes", "/nodes?name="+node, "/limits", "/limits?cluster=shared", "/weekly", "/weekly?cluster=shared&weeks=26", "/weekly?namespace="+namespace, "/downtimes", "/drains", "/gaps", "/", "/?cluster=shared&span=24h", "/?cluster=other", "/vms/"+vm, "/nodes/"+node, "/nodes/"+node+"?cluster=shared"+span, "/nodes/"+node+"?cluster=shared&drain=preview", "/loops/"+loop.ID.String(), "/loops/"+loop.ID.String()+"?cluster=other",
+		"/backtest", "/backtest?rule=EvictrailVMPingPong&since=2026-11-20&until=2026-11-22",
+		"/whatif", "/advice?weeks=1&learn=1&policies=node-limit%3D1", "/whatif?policy=try-once&policy=keep-mark&other=node-limit%3D1&sweep=give-up-after%3D1..3", `/api/v1/whatif {"policies": ["try-once", "keep-mark", "node-limit=1", "base=1h"]}`,
 		`/api/v1/whatif {"namespace": "`+namespace+`", "node": "`+node+`"}`, `/api/v1/whatif {"cluster": "other"}`, "/facts?vm="+vm+span, "/facts?node="+node+span, "/search?q=vm-1", "/search?q="+name, "/search?q=kubevirt-evac", "/search?q="+url.QueryEscape(vm), "/search?q="+node, "/nowhere")
 }
 
 // TestTenants has those who share a cluster ask about it.
 func TestTenants(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	c := shareCluster(t)
 	for name, test := range map[string]func(*testing.T, *sharedCluster){
 		"see their own": seeTheirOwn, "have pages of their own": havePagesOfTheirOwn, "hear of their own": hearOfTheirOwn,
-		"ask as assistants": askAsAssistants,
+		"ask as assistants": askAsAssistants, "try alerts": tryAlerts,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -22,7 +22,7 @@ func (f *thresholdFlags) addFlags(cmd *cobra.Command) {
 		"when repetition is a loop, as `NAME=VALUE`, once for each; by default "+trail.DefaultThresholds().String())
 	cmd.Flags().StringArrayVar(&f.objectives, "evacuation-objective", nil,
 		"within what time of its mark a guest is to be moved, by who asked, as `CLASS=DURATION`, once for each, "+string(trail.AnyRequester)+
-			" for all that are not named, or "+trail.NoObjectives+"; by default "+trail.DefaultObjectives().String())
+			" for all that are not named; CLASS@NAMESPACE=DURATION for the VMs of a namespace, CLASS@pool/POOL=DURATION for those on the nodes of a pool; or "+trail.NoObjectives+"; by default "+trail.DefaultObjectives().String())
 	cmd.Flags().StringVar(&f.requesters, "requesters", "",
 		"`file` that says of what class the requests of your accounts are, one a line: "+
 			"NAMESPACE:NAME = CLASS of a service account, user:NAME = CLASS of a user (docs/requesters.md)")

@@ -69,6 +69,7 @@ func TestEvacuationObjectives(t *testing.T) {
 // TestRequesters plays a recording by accounts that are stated, and again by the known ones: who asked is classed again, though no new fact comes.
 func TestRequesters(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	const query = "SELECT DISTINCT requester_class AS class FROM evictrail_v1.eviction_requests WHERE requester LIKE '%:openshift-descheduler-operand'"
 	file := filepath.Join(t.TempDir(), "requesters")
 	state := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }

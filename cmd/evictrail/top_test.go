@@ -136,6 +136,7 @@ func TestTopKeys(t *testing.T) {
 // TestTop prints what is open in recordings, by way of the database and of a server; and does not say that nothing is open where nothing is recorded.
 func TestTop(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	url := storetest.NewURL(t)
 	code, _, stderr := runCommand(t, "top", "--database-url", url)
 	require.Equal(t, exitNotFound, code)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"github.com/evictrail/evictrail/store/storetest"
 )
 
 // lockedBuffer is written by a command and read by a test.
@@ -35,6 +37,7 @@ func (l *lockedBuffer) String() string {
 // TestWatch watches open loops while a cluster is played: what is new is written once, and what is over is written as gone. Ctrl-C is no error.
 func TestWatch(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	url := playedURL(t, "c-node-drain")
 	ctx, cancel := context.WithCancel(t.Context())
 	var out, errs lockedBuffer
@@ -58,6 +61,7 @@ func TestWatch(t *testing.T) {
 // TestOpenLists asks for what is not over, in every format of programs.
 func TestOpenLists(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	url := playedURL(t, "k-blocked-slot")
 	for _, way := range []string{"--database-url=" + url, "--server=" + serveAPI(t, url)} {
 		ask := func(args ...string) string {

@@ -181,11 +181,17 @@ const progressAfter = 2 * time.Second
 
 // sayHowFar says now and then how far a replay is, if it takes long.
 func sayHowFar(out io.Writer) func(time.Time) {
+	say := printNowAndThen(out)
+	return func(at time.Time) { say(func() string { return "replayed up to " + trail.FormatClock(at) }) }
+}
+
+// printNowAndThen returns what prints a line if the last one was printed some time ago, and else does not make it.
+func printNowAndThen(out io.Writer) func(line func() string) {
 	last := time.Now()
-	return func(at time.Time) {
+	return func(line func() string) {
 		if time.Since(last) >= progressAfter {
 			last = time.Now()
-			_, _ = fmt.Fprintf(out, "replayed up to %s\n", trail.FormatClock(at))
+			_, _ = fmt.Fprintln(out, line())
 		}
 	}
 }

@@ -262,10 +262,8 @@ func writeNotAnswer(out io.Writer, a trail.NotAnswer) error {
 // recordingText says what an answer must not be taken for: where the cluster is not recorded as it should be, and what could not be observed.
 func recordingText(note *trail.RecorderNote, gaps []trail.Gap) string {
 	text := ""
-	for _, line := range []string{note.Notice(), note.StandbyNotice(), trail.DescribeGaps(gaps)} {
-		if line != "" {
-			text += "\n" + wrapParagraph(line) + "\n"
-		}
+	for _, line := range trail.DescribeRecording(note, gaps) {
+		text += "\n" + wrapParagraph(line) + "\n"
 	}
 	return text
 }

@@ -45,6 +45,8 @@ var apis = map[string]struct{ group, kind string }{
 	"virtualmachineinstances":          {"/apis/kubevirt.io/v1/", "VirtualMachineInstance"},
 	"virtualmachineinstancemigrations": {"/apis/kubevirt.io/v1/", "VirtualMachineInstanceMigration"},
 	"migrationpolicies":                {"/apis/migrations.kubevirt.io/v1alpha1/", "MigrationPolicy"},
+	"evictionrequests":                 {"/apis/lifecycle.k8s.io/v1alpha1/", "EvictionRequest"},
+	"evictions":                        {"/apis/lifecycle.k8s.io/v1alpha1/", "Eviction"},
 	"poddisruptionbudgets":             {"/apis/policy/v1/", "PodDisruptionBudget"},
 }
 

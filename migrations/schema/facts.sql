@@ -68,6 +68,9 @@ COMMENT ON INDEX evictrail.events_by_annotation IS 'When the annotations of one 
 CREATE INDEX events_about_nodes ON evictrail.events (cluster, subject, occurred_at)
     WHERE subject LIKE 'node:%' AND kind <> 'action_requested';
 COMMENT ON INDEX evictrail.events_about_nodes IS 'What became of a node, without what was asked of it: derive the node and its VMs.';
+CREATE INDEX events_of_node_labels ON evictrail.events (cluster, subject, occurred_at)
+    WHERE kind IN ('node_labels', 'node_gone');
+COMMENT ON INDEX evictrail.events_of_node_labels IS 'Which zone and pool a node was of: views node_labels, migrations and weekly_objectives.';
 CREATE INDEX events_by_tainted_node ON evictrail.events (cluster, node, occurred_at)
     WHERE kind = 'launcher_pod' AND reason = 'disrupted';
 COMMENT ON INDEX evictrail.events_by_tainted_node IS 'Which VMs a taint of a node may have shut down: derive again.';

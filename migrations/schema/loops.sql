@@ -5,7 +5,8 @@ CREATE TABLE evictrail.loops (
     subject    text        NOT NULL,
     loop_id    uuid        NOT NULL,
     kind       text        NOT NULL CHECK (kind IN (
-        'dual_retry', 'endless_retry', 'ping_pong', 'churn', 'shutdown_churn', 'budget_pinned', 'priority_inversion', 'unanswered_external'
+        'dual_retry', 'endless_retry', 'ping_pong', 'churn', 'oscillation', 'frequent_moves', 'repeated_failures',
+        'shutdown_churn', 'budget_pinned', 'priority_inversion', 'unanswered_external'
     )),
     path       text        CHECK (path IN ('annotation_lost', 'free_slot', 'request_forgotten', 'gate_off', 'unclassified')),
     namespace  text,
@@ -21,6 +22,7 @@ CREATE TABLE evictrail.loops (
     evidence   jsonb       NOT NULL,
     open_until timestamptz NOT NULL DEFAULT 'infinity',
     changed_at timestamptz DEFAULT now(),
+    nodes      jsonb,
     PRIMARY KEY (cluster, subject, loop_id),
     CHECK ((closed_at IS NULL) = (closed_by IS NULL)),
     CHECK ((kind = 'dual_retry') = (path IS NOT NULL))

@@ -14,7 +14,7 @@ CREATE TABLE evictrail.migrations (
     requester           text,
     requester_class     text        CHECK (requester_class IN (
         'descheduler', 'kubectl', 'cluster_autoscaler', 'karpenter', 'machine_config', 'cluster_api', 'node_maintenance', 'kured', 'kubevirt',
-        'forklift', 'harvester', 'console', 'argo_cd', 'flux', 'service_account', 'other', 'unknown'
+        'forklift', 'harvester', 'console', 'argo_cd', 'flux', 'eviction_request', 'service_account', 'other', 'unknown'
     )),
     impersonator        text,
     source_ip           text,
@@ -108,6 +108,9 @@ COMMENT ON INDEX evictrail.migrations_by_end IS 'The state of a cluster: what mo
 CREATE INDEX migrations_judged ON evictrail.migrations (cluster, finished_at) INCLUDE (namespace, source_node, benefit)
     WHERE benefit IS NOT NULL;
 COMMENT ON INDEX evictrail.migrations_judged IS 'Whether moves helped: dashboards.';
+CREATE INDEX migrations_of_updates ON evictrail.migrations (cluster, created_at)
+    WHERE trigger = 'workload_update' OR requester_class = 'kubevirt' AND evacuation_id IS NOT NULL;
+COMMENT ON INDEX evictrail.migrations_of_updates IS 'What KubeVirt did to bring VMs to its new version: view upgrade_waves.';
 CREATE INDEX migrations_to_node ON evictrail.migrations (cluster, target_node, open_until)
     WHERE target_node IS NOT NULL;
 COMMENT ON INDEX evictrail.migrations_to_node IS 'What went to a node since a time: whose target pods are on a node that becomes ready or not, which moves may have caused others from it.';

@@ -23,6 +23,7 @@ CREATE TABLE evictrail.placements (
     not_migratable_since  timestamptz,
     opted_out             boolean, -- of the descheduler
     terminating_since     timestamptz,
+    outdated_since        timestamptz, -- since when its virt-launcher is; NULL: it is not
     seen_late             boolean     NOT NULL,
     open_until            timestamptz NOT NULL DEFAULT 'infinity',
     changed_at            timestamptz DEFAULT now(),
@@ -51,3 +52,6 @@ COMMENT ON INDEX evictrail.placements_lost IS 'Guests that were lost of late: th
 CREATE INDEX placements_ended ON evictrail.placements (cluster, to_at)
     WHERE left_by = 'end';
 COMMENT ON INDEX evictrail.placements_ended IS 'Guests that ended, in the order of time: view downtimes.';
+CREATE INDEX placements_outdated ON evictrail.placements (cluster, outdated_since)
+    WHERE outdated_since IS NOT NULL;
+COMMENT ON INDEX evictrail.placements_outdated IS 'Guests in outdated virt-launchers: view upgrade_waves.';

@@ -14,7 +14,7 @@ CREATE TABLE evictrail.eviction_requests (
     requester       text,
     requester_class text        NOT NULL CHECK (requester_class IN (
         'descheduler', 'kubectl', 'cluster_autoscaler', 'karpenter', 'machine_config', 'cluster_api', 'node_maintenance', 'kured', 'kubevirt',
-        'forklift', 'harvester', 'console', 'argo_cd', 'flux', 'service_account', 'other', 'unknown'
+        'forklift', 'harvester', 'console', 'argo_cd', 'flux', 'eviction_request', 'service_account', 'other', 'unknown'
     )),
     impersonator    text,
     source_ip       text,

@@ -19,9 +19,9 @@ SELECT
     row_number() OVER (PARTITION BY q.cluster, q.source_node ORDER BY q.weight DESC, q.created_at, q.migration_uid) AS place_on_node,
     lag(q.namespace || '/' || q.vmi) OVER by_turn AS after_vmi,
     q.running_in_cluster,
-    coalesce((s.detail ->> 'parallel_migrations_per_cluster')::integer, 5) AS cluster_limit,
+    coalesce((s.detail -> 'kubevirt' ->> 'parallel_migrations_per_cluster')::integer, 5) AS cluster_limit,
     q.running_from_node,
-    coalesce((s.detail ->> 'parallel_outbound_migrations_per_node')::integer, 2) AS node_limit,
+    coalesce((s.detail -> 'kubevirt' ->> 'parallel_outbound_migrations_per_node')::integer, 2) AS node_limit,
     q.changed_at
 FROM evictrail.clusters AS c
 LEFT JOIN LATERAL (

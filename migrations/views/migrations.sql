@@ -1,3 +1,4 @@
+-- Subqueries are run only where their columns are asked for.
 CREATE OR REPLACE VIEW evictrail_v1.migrations AS
 SELECT
     cluster,
@@ -65,8 +66,35 @@ SELECT
     allow_post_copy,
     network,
     greatest(finished_at - running_at, interval '0') AS copy_time,
-    greatest(finished_at - scheduling_at, interval '0') AS reserved_time
-FROM evictrail.migrations;
+    greatest(finished_at - scheduling_at, interval '0') AS reserved_time,
+    source_place ->> 'zone' AS source_zone,
+    source_place ->> 'pool' AS source_pool,
+    target_place ->> 'zone' AS target_zone,
+    target_place ->> 'pool' AS target_pool
+FROM evictrail.migrations AS m
+CROSS JOIN LATERAL (
+    SELECT
+        (
+          SELECT l.detail
+          FROM evictrail.events AS l
+          WHERE l.cluster = m.cluster
+            AND l.subject = 'node:' || m.source_node
+            AND l.kind = 'node_labels'
+            AND l.occurred_at <= coalesce(m.finished_at, 'infinity')
+          ORDER BY l.occurred_at DESC, l.id DESC
+          LIMIT 1
+        ) AS source_place,
+        (
+          SELECT l.detail
+          FROM evictrail.events AS l
+          WHERE l.cluster = m.cluster
+            AND l.subject = 'node:' || m.target_node
+            AND l.kind = 'node_labels'
+            AND l.occurred_at <= coalesce(m.finished_at, 'infinity')
+          ORDER BY l.occurred_at DESC, l.id DESC
+          LIMIT 1
+        ) AS target_place
+) AS place;
 
 COMMENT ON VIEW evictrail_v1.migrations IS 'Migrations: one row per VirtualMachineInstanceMigration that was seen.';
 COMMENT ON COLUMN evictrail_v1.migrations.cluster IS 'Cluster that the row belongs to: --cluster, else the UID of its kube-system namespace.';
@@ -132,3 +160,7 @@ COMMENT ON COLUMN evictrail_v1.migrations.allow_post_copy IS 'True where KubeVir
 COMMENT ON COLUMN evictrail_v1.migrations.network IS 'The network for migrations in the KubeVirt configuration when it was created. NULL: the pod network, or not known.';
 COMMENT ON COLUMN evictrail_v1.migrations.copy_time IS 'How long data moved: from phase Running to the end. NULL where none did, and while it runs.';
 COMMENT ON COLUMN evictrail_v1.migrations.reserved_time IS 'How long two pods held the resources of one guest: from the target pod to the end. NULL where there was none, and while it runs.';
+COMMENT ON COLUMN evictrail_v1.migrations.source_zone IS 'Zone of source_node, by its label topology.kubernetes.io/zone before the migration ended. NULL where it had none, or none was seen.';
+COMMENT ON COLUMN evictrail_v1.migrations.source_pool IS 'Pool of source_node before the migration ended; see node_labels.pool.';
+COMMENT ON COLUMN evictrail_v1.migrations.target_zone IS 'Zone of target_node; see source_zone.';
+COMMENT ON COLUMN evictrail_v1.migrations.target_pool IS 'Pool of target_node before the migration ended; see node_labels.pool.';

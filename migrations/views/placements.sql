@@ -35,7 +35,8 @@ SELECT
           AND b.from_at >= date_trunc('second', p.to_at)
       )
     END AS back_at,
-    terminating_since
+    terminating_since,
+    outdated_since
 FROM evictrail.placements AS p;
 
 COMMENT ON VIEW evictrail_v1.placements IS 'Placements: on which node each guest ran, and how it came and left.';
@@ -62,3 +63,4 @@ COMMENT ON COLUMN evictrail_v1.placements.ended_detail IS 'Key and effect of the
 COMMENT ON COLUMN evictrail_v1.placements.memory_lost IS 'True where the platform ended the guest: what it had in memory is lost. False where its owner ended it. NULL while it runs, after a move, and where nothing says why it ended.';
 COMMENT ON COLUMN evictrail_v1.placements.back_at IS 'When the VM ran again, as another VMI, after the platform had ended its guest. NULL where it did not, or the platform did not end it. It does not change changed_at.';
 COMMENT ON COLUMN evictrail_v1.placements.terminating_since IS 'Since when its pod is being deleted (Terminating) while the guest is there. NULL where it is not, or the guest is gone.';
+COMMENT ON COLUMN evictrail_v1.placements.outdated_since IS 'Since when its virt-launcher is of another version than KubeVirt starts, at the end of the stay. NULL where it is not, or where that was not recorded.';

@@ -126,6 +126,7 @@ func TestStartStopStart(t *testing.T) {
 
 // TestFind looks for a server before it is started, while it runs and after it has ended.
 func TestFind(t *testing.T) {
+	skipInShort(t)
 	t.Parallel()
 	dir := filepath.Join(tempDir(t), "found")
 	version, url, err := Find(t.Context(), dir, "evictrail")
@@ -143,11 +144,17 @@ func TestFind(t *testing.T) {
 	require.Empty(t, url)
 }
 
-func TestLongPathUsesShortSocketDirectory(t *testing.T) {
+// skipInShort is storetest.SkipInShort, which imports this package.
+func skipInShort(t *testing.T) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("takes long: make check runs it")
 	}
+}
+
+func TestLongPathUsesShortSocketDirectory(t *testing.T) {
 	t.Parallel()
+	skipInShort(t)
 	s := startServer(t, newOptions(filepath.Join(tempDir(t), strings.Repeat("long", 25))))
 	require.NotContains(t, s.socketDir, s.dir.parent)
 	require.Equal(t, "1", queryText(t, s, "SELECT '1'"))
@@ -156,10 +163,8 @@ func TestLongPathUsesShortSocketDirectory(t *testing.T) {
 }
 
 func TestEndWithoutStop(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: make check runs it")
-	}
 	t.Parallel()
+	skipInShort(t)
 	opts := newOptions(tempDir(t))
 
 	s := startServer(t, opts)
@@ -187,6 +192,7 @@ func TestEndWithoutStop(t *testing.T) {
 }
 
 func TestStartFailureShowsLog(t *testing.T) {
+	skipInShort(t)
 	t.Parallel()
 	opts := newOptions(tempDir(t))
 	opts.Settings["shared_buffers"] = "plenty"
@@ -216,6 +222,7 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 
 func TestServerEndsWithItsParent(t *testing.T) {
 	t.Parallel()
+	skipInShort(t)
 	dir := tempDir(t)
 	parent, pid := startHelper(t, dir)
 	data, err := filepath.Glob(filepath.Join(dir, "pg*", "PG_VERSION"))
@@ -240,6 +247,7 @@ func TestServerEndsWithItsParent(t *testing.T) {
 
 func TestStartWaitsForServerOfDeadParent(t *testing.T) {
 	t.Parallel()
+	skipInShort(t)
 	dir := tempDir(t)
 	parent, _ := startHelper(t, dir)
 	require.NoError(t, parent.Process.Kill())

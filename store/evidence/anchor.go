@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -75,6 +77,24 @@ func OpenAnchorFile(path string) (*AnchorFile, error) {
 		f.known[a.Digest] = true
 	}
 	return f, nil
+}
+
+// CheckAnchorFile returns why OpenAnchorFile would fail. It leaves the file as it is, or away: it may be that of another process.
+func CheckAnchorFile(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		file, err = os.CreateTemp(filepath.Dir(path), ".anchor-*")
+		if err == nil {
+			defer func() { _ = os.Remove(file.Name()) }()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("open anchor file: %w", err)
+	}
+	if _, _, err = ReadAnchors(file); err != nil {
+		err = fmt.Errorf("read anchor file %s: %w", path, err)
+	}
+	return errors.Join(err, file.Close())
 }
 
 // cutTornLine cuts off what follows the last end of a line.

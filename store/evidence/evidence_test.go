@@ -84,7 +84,7 @@ func fillDays(t *testing.T, s *store.Store) {
 // openSealed returns a store of its own with those facts, all days but the last sealed, and the anchors of these.
 func openSealed(t *testing.T) (*store.Store, []evidence.Anchor) {
 	t.Helper()
-	s, err := store.Open(t.Context(), storetest.FilledURL(t, "sealed days", func(url string) {
+	s, err := store.Open(t.Context(), storetest.FilledURL(t, []string{"sealed days"}, func(url, _ string) {
 		s, err := store.Open(t.Context(), url, "")
 		require.NoError(t, err)
 		defer s.Close()

@@ -183,6 +183,7 @@ func TestFactsFromBeforeTheyWereNumbered(t *testing.T) {
 // would: the rows are there once in the end.
 func TestExportThatIsCutOffGoesOn(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	s := storetest.New(t)
 	for day := range 3 {
 		storetest.Record(t, s, incidentOn(day))

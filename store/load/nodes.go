@@ -20,6 +20,8 @@ var (
 	requestsOfNodesQuery    = rowsOfNodes(tables.ColumnsOf[trail.EvictionRequest](), "eviction_requests", "node", "salient AND requested_at >= n.since")
 	migrationsOfNodesQuery  = rowsOfNodes(tables.ColumnsOf[trail.Migration](), "migrations", "source_node", "open_until >= n.before")
 	arrivalsOfNodesQuery    = rowsOfNodes(tables.ColumnsOf[trail.Migration](), "migrations", "target_node", "(need = 'not_needed' OR benefit = 'harmed') AND outcome = 'succeeded' AND open_until >= n.before")
+	swingsFromNodesQuery    = rowsOfNodes(tables.ColumnsOf[trail.Migration](), "migrations", "source_node", swings+` AND source_node < target_node COLLATE "C"`)
+	swingsToNodesQuery      = rowsOfNodes(tables.ColumnsOf[trail.Migration](), "migrations", "target_node", swings+` AND target_node < source_node COLLATE "C"`)
 	holdsOfNodesQuery       = rowsOfNodes("row_to_json(t)", "cooldown_decisions", "node", "verdict = 'holds' AND open_until >= n.before")
 	stuckQuery              = `
 SELECT '', row_to_json(t)
@@ -29,11 +31,14 @@ WHERE cluster = @cluster
   AND open_until >= @since`
 )
 
+// swings are the descheduler's moves, of those that the pair of their nodes may go to and fro with.
+const swings = "trigger = 'descheduler' AND outcome = 'succeeded' AND open_until >= n.swung"
+
 // rowsOfNodes asks for rows of a table that name nodes in a column. OFFSET is there for what FactsOfSubjectsQuery has it for.
 func rowsOfNodes(columns, table, node, condition string) string {
 	return `
 SELECT n.name, ` + columns + `
-FROM unnest(@nodes::text[], @since::timestamptz[], @before::timestamptz[]) AS n(name, since, before)
+FROM unnest(@nodes::text[], @since::timestamptz[], @before::timestamptz[], @swung::timestamptz[]) AS n(name, since, before, swung)
 CROSS JOIN LATERAL (
   SELECT *
   FROM evictrail.` + table + `
@@ -138,7 +143,7 @@ func (l Source) NodeRows(ctx context.Context, wants []fold.NodeWant) ([]*fold.No
 func (l Source) fillNodes(ctx context.Context, tx pgx.Tx, out []*fold.NodeRows, wants []fold.NodeWant, frozenTo time.Time) error {
 	inputs := map[string]*trail.Rows{}
 	var subjects, nodes []string
-	var from, nodesFrom, before []time.Time
+	var from, nodesFrom, before, swung []time.Time
 	for i, n := range out {
 		n.FrozenTo = frozenTo
 		subjects, from = append(subjects, pg.CleanText(n.Subject.String())), append(from, pg.SendableTime(n.From))
@@ -147,18 +152,22 @@ func (l Source) fillNodes(ctx context.Context, tx pgx.Tx, out []*fold.NodeRows, 
 			continue
 		}
 		nodes, nodesFrom, before = append(nodes, pg.CleanText(n.Subject.Name)), append(nodesFrom, pg.SendableTime(n.From)), append(before, pg.SendableTime(trail.BlocksSince(wants[i].Facts, n.From).Add(-tables.AroundSlack)))
+		swung = append(swung, pg.SendableTime(n.From.Add(-wants[i].SwingReach-tables.AroundSlack)))
 		inputs[pg.CleanText(n.Subject.Name)] = &n.Inputs
 	}
 	var batch pgx.Batch
 	rows := map[trail.Subject]trail.Derived{}
 	readRows(&batch, l.cluster, subjects, from, rows)
 	if len(nodes) > 0 {
-		args := pgx.StrictNamedArgs{"cluster": l.cluster, "nodes": nodes, "since": nodesFrom, "before": before}
+		args := pgx.StrictNamedArgs{"cluster": l.cluster, "nodes": nodes, "since": nodesFrom, "before": before, "swung": swung}
 		batch.Queue(placementsOfNodesQuery, args).Query(collectColumnsAround(inputs, func(r *trail.Rows) *[]*trail.Placement { return &r.Placements }))
 		batch.Queue(evacuationsOfNodesQuery, args).Query(collectAround(inputs, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations }))
 		batch.Queue(requestsOfNodesQuery, args).Query(collectColumnsAround(inputs, func(r *trail.Rows) *[]*trail.EvictionRequest { return &r.Requests }))
 		batch.Queue(migrationsOfNodesQuery, args).Query(collectColumnsAround(inputs, func(r *trail.Rows) *[]*trail.Migration { return &r.Migrations }))
 		batch.Queue(arrivalsOfNodesQuery, args).Query(collectColumnsAround(inputs, func(r *trail.Rows) *[]*trail.Migration { return &r.Arrivals }))
+		for _, query := range []string{swingsFromNodesQuery, swingsToNodesQuery} {
+			batch.Queue(query, args).Query(collectColumnsAround(inputs, func(r *trail.Rows) *[]*trail.Migration { return &r.Swings }))
+		}
 		batch.Queue(holdsOfNodesQuery, args).Query(collectAround(inputs, func(r *trail.Rows) *[]*trail.Decision { return &r.Decisions }))
 	}
 	if all := inputs[""]; all != nil {

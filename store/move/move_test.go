@@ -272,6 +272,7 @@ func TestMovesGoOn(t *testing.T) {
 // other clusters nothing is deleted.
 func TestSourceIsDroppedLast(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	from, to := newSource(t), newDestination(t)
 	want, others := rowsOf(t, from, "c1", false), rowsOf(t, from, "c1", true)
 	m := newMover(from, to)
@@ -318,6 +319,7 @@ func TestSourceIsDroppedLast(t *testing.T) {
 // TestMoveIsRefused says why, and leaves everything as it is.
 func TestMoveIsRefused(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	from, to := newSource(t), newDestination(t)
 	refused := func(m move.Mover, why string) {
 		t.Helper()
@@ -365,6 +367,7 @@ func TestMoveIsRefused(t *testing.T) {
 // TestMoveIsAbandoned removes what was copied, after which the cluster can be moved from elsewhere, or again.
 func TestMoveIsAbandoned(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	from, elsewhere, to := newSource(t), storetest.New(t), newDestination(t)
 	recordStory(t, elsewhere, "c1", 60, march)
 	theirs := rowsOf(t, to, "c1", true)

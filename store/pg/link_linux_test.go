@@ -202,6 +202,9 @@ const canary = "canary-5f2a"
 // TestCredentialsAreReplacedUnderLoad writes without a pause while the password, the server's certificate and its CA are replaced.
 func TestCredentialsAreReplacedUnderLoad(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes long: make check runs it")
+	}
 	old, next := newAuthority(t, "old CA"), newAuthority(t, "next CA")
 	server := startSecured(t, old, canary+"-1")
 	dir := t.TempDir()

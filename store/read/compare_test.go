@@ -24,6 +24,7 @@ CROSS JOIN generate_series(timestamp '2026-03-01', timestamp '2026-03-04', inter
 // TestClustersAreCompared adds up days of clusters: over all that there are, over some, by version, and for who may see only a namespace.
 func TestClustersAreCompared(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	s := storetest.New(t)
 	_, err := s.DB.Exec(t.Context(), daysOfClusters)
 	require.NoError(t, err)

@@ -11,19 +11,14 @@ import (
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/forecast"
 	"github.com/evictrail/evictrail/trail/sim"
-	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestLimitsRestOnTheMigrations records simulated clusters and compares what is said of their limits with what the migrations say
 // that all facts make. Who may not see all of a cluster gets no answer.
 func TestLimitsRestOnTheMigrations(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(3) {
-		tr := tracker.New("c1")
-		var facts []trail.Fact
-		for _, o := range sim.NewAt(seed, time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)).Observations {
-			facts = append(facts, tr.Observe(o)...)
-		}
+	for _, seed := range storetest.Sample([]uint64{0, 1, 2}) {
+		facts := observeAll(sim.NewAt(seed, time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)).Observations)
 		seen := facts[len(facts)-1].ObservedAt.Truncate(time.Microsecond)
 		s := storetest.New(t)
 		storetest.Record(t, s, facts)

@@ -34,12 +34,13 @@ WITH nodes AS (
     AND (@everyone OR namespace = ANY(@seen))
   GROUP BY cluster, node
 ), open_loops AS (
-  SELECT cluster, node, count(*) AS loops
+  SELECT cluster, at.node, count(*) AS loops
   FROM evictrail.loops
+  CROSS JOIN LATERAL jsonb_array_elements_text(coalesce(nodes, jsonb_build_array(node))) AS at(node)
   WHERE closed_at IS NULL
     AND (@cluster = '' OR cluster = @cluster)
     AND (@everyone OR ` + loopSeen + `)
-  GROUP BY cluster, node
+  GROUP BY cluster, at.node
 ), open_drains AS (
   SELECT cluster, node, min(started_at) AS draining_since
   FROM evictrail.drains

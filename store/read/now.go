@@ -61,6 +61,7 @@ func (q *inquiry) answerVM(ctx context.Context) (*trail.Cluster, error) {
 		q.openEvacuations(&batch, rows, tables.SubjectTexts(own))
 		q.openOutages(&batch, rows, tables.SubjectTexts(own))
 	}
+	q.queueNodeLabels(&batch, &facts, rows[q.of])
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
@@ -147,6 +148,8 @@ func (q *inquiry) answerNode(ctx context.Context) (*trail.Cluster, error) {
 	q.decisionsNear(&batch, rows, own, since)
 	q.linesNear(&batch, rows, own, since)
 	q.queueDrains(&batch, rows, own, since)
+	batch.Queue(loopsThroughNodeQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "node": q.of.Name, "since": since}).
+		Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
@@ -206,6 +209,17 @@ func (q *inquiry) queueAnnotations(batch *pgx.Batch, into *[]trail.Fact, vms []t
 	q.factsBy(batch, into, annotationsQuery, pgx.StrictNamedArgs{
 		"cluster": q.cluster, "namespaces": namespaces, "vmis": vmis, "since": since.Add(-time.Minute), "at": q.at,
 	})
+}
+
+// queueNodeLabels queues the question for the labels of the nodes on which a VM was last.
+func (q *inquiry) queueNodeLabels(batch *pgx.Batch, into *[]trail.Fact, vm trail.Derived) {
+	var nodes []string
+	for _, n := range vm.LastNodes() {
+		nodes = append(nodes, subjectOfNode(n))
+	}
+	if len(nodes) > 0 {
+		q.factsBy(batch, into, nodeLabelsQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "nodes": nodes, "at": q.at})
+	}
 }
 
 // What is read of the rows of subjects: those since a time and, of what is older, what says how they stand.
@@ -343,6 +357,15 @@ WHERE cluster = @cluster
   AND closed_at IS NULL
   AND namespace = @namespace
   AND vmi = @vmi`
+	loopsThroughNodeQuery = `
+SELECT subject, row_to_json(t)
+FROM evictrail.loops AS t
+WHERE cluster = @cluster
+  AND subject LIKE 'node:%'
+  AND node <> @node
+  AND nodes @> to_jsonb(@node::text)
+  AND open_until >= @since
+ORDER BY opened_at, loop_id`
 	openEvacuationsOfQuery = `
 SELECT subject, row_to_json(t)
 FROM evictrail.evacuations AS t
@@ -398,6 +421,13 @@ WHERE cluster = @cluster
   AND detail -> 'readings' @> jsonb_build_array(jsonb_build_object('node', @node::text))
 ORDER BY occurred_at DESC
 LIMIT 8` // events_by_load
+	nodeLabelsQuery = `
+SELECT ` + tables.FactColumns + `
+FROM evictrail.events AS e
+WHERE cluster = @cluster
+  AND subject = ANY(@nodes)
+  AND kind = 'node_labels'
+  AND occurred_at <= @at` // events_of_node_labels
 )
 
 // loadWithin is how old the load of a node may be that an answer as of now still has.

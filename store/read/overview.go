@@ -126,6 +126,16 @@ WHERE cluster = @cluster
   AND (@everyone OR ` + drainSeen + `)
 ORDER BY started_at
 LIMIT 50`
+	// The view is computed only where a guest is outdated.
+	waveNowQuery = `
+SELECT row_to_json(w)
+FROM evictrail_v1.upgrade_waves AS w
+WHERE w.cluster = @cluster
+  AND w.ended_at IS NULL
+  AND @everyone
+  AND EXISTS (SELECT 1 FROM evictrail.placements AS p WHERE p.cluster = @cluster AND p.outdated_since IS NOT NULL AND p.to_at IS NULL)
+ORDER BY w.started_at DESC
+LIMIT 1`
 	blockersNowQuery = `
 SELECT row_to_json(b)
 FROM evictrail.drains AS d
@@ -350,6 +360,14 @@ func (s *Reader) queueOpenNow(batch *pgx.Batch, o *trail.Overview) {
 	batch.Queue(stuckNowQuery, args).Query(pg.CollectJSON(&o.Stuck))
 	batch.Queue(waitingNowQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "until": o.At.Add(-trail.WaitingAfter)})).Query(pg.CollectJSON(&o.Waiting))
 	batch.Queue(drainsNowQuery, args).Query(pg.CollectJSON(&o.Drains))
+	batch.Queue(waveNowQuery, pgx.StrictNamedArgs{"cluster": o.Cluster, "everyone": !s.scope.Limited()}).Query(func(rows pgx.Rows) error {
+		var waves []trail.UpgradeWave
+		err := pg.CollectJSON(&waves)(rows)
+		if len(waves) > 0 {
+			o.Wave = &waves[0]
+		}
+		return err
+	})
 	batch.Queue(blockersNowQuery, args).Query(pg.CollectJSON(&o.Blockers))
 	batch.Queue(acknowledgedNowQuery, args).Query(pg.CollectJSON(&o.Acknowledged))
 	batch.Queue(heldNowQuery, s.addScopeArgs(pgx.StrictNamedArgs{"cluster": o.Cluster, "most": heldShown})).Query(pg.EachRow(func(row pgx.CollectableRow) error {

@@ -38,21 +38,33 @@ SELECT EXISTS (
 // evacuations were open at the time. What is stored says which they are; what they were like at the time is derived.
 const (
 	stretchQuery = `
-SELECT least(@since::timestamptz, min(marked_at)), greatest(@until::timestamptz, max(least(ended_at, @at)), CASE WHEN bool_or(ended_at IS NULL) THEN @at END)
-FROM evictrail.evacuations
-WHERE cluster = @cluster
-  AND node = @node
-  AND marked_at <= @until
-  AND open_until >= @since`
-	loopsAboutQuery = `
+SELECT least(@since::timestamptz, min(began)), greatest(@until::timestamptz, max(least(ended_at, @at)), CASE WHEN bool_or(ended_at IS NULL) THEN @at END)
+FROM (
+  SELECT marked_at AS began, ended_at
+  FROM evictrail.evacuations
+  WHERE cluster = @cluster
+    AND node = @node
+    AND marked_at <= @until
+    AND open_until >= @since
+  UNION ALL
+  SELECT opened_at - @swung::interval, closed_at
+  FROM evictrail.loops
+  WHERE cluster = @cluster
+    AND subject = @subject
+    AND kind = 'oscillation'
+    AND opened_at <= @until
+    AND open_until >= @since
+) AS r`
+	loopsAboutQuery   = loopTimes + isAboutVM + "\nORDER BY opened_at, loop_id"
+	loopsThroughQuery = loopTimes + "node <> @node AND nodes @> to_jsonb(@node::text)\nORDER BY opened_at, loop_id"
+	loopTimes         = `
 SELECT node, greatest(opened_at, @since), least(closed_at, @at)
 FROM evictrail.loops
 WHERE cluster = @cluster
   AND node IS NOT NULL
   AND opened_at <= @at
   AND open_until >= @since
-  AND ` + isAboutVM + `
-ORDER BY opened_at, loop_id`
+  AND `
 	// In the times that matter everything is read of a neighbour. From before them more and less is read than by StateBefore: of VMIs everything, also of those
 	// that were gone, as cooldowns count completions however old they are; of pods the same; of migrations, whether they are there or not, how they
 	// ended since it may bear on the times: not how they went, as no answer says so of a neighbour. OFFSET is there for what FactsOfSubjectsQuery has it for.
@@ -181,7 +193,10 @@ func (q *inquiry) answerHistorical(ctx context.Context) (*trail.Cluster, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := q.loadFacts(ctx, &facts, nodes); err != nil {
+	var batch pgx.Batch
+	q.queueFacts(&batch, &facts, nodes)
+	q.queueNodeLabels(&batch, &facts, rows[q.of])
+	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
 	beside := slices.Clone(q.common)
@@ -222,8 +237,16 @@ type stay struct {
 func (q *inquiry) findStays(ctx context.Context, own trail.Derived) ([]stay, error) {
 	lately := stay{node: q.of.Name, from: q.at.Add(-lookBack), to: q.at, guests: true}
 	if q.of.Kind == trail.SubjectNode {
-		err := q.loadStretch(ctx, &lately)
-		return []stay{lately}, err
+		if err := q.loadStretch(ctx, &lately); err != nil {
+			return nil, err
+		}
+		out, err := q.loadStays(ctx, loopsThroughQuery, pgx.StrictNamedArgs{"node": q.of.Name, "since": lately.began})
+		for i := range out {
+			if err == nil {
+				err = q.narrowStay(ctx, &out[i])
+			}
+		}
+		return append(out, lately), err
 	}
 	var out []stay
 	if n := len(own.Placements); n > 0 {
@@ -251,13 +274,17 @@ func (q *inquiry) findStays(ctx context.Context, own trail.Derived) ([]stay, err
 	return out, nil
 }
 
-// loopTimes returns the times of the loops that name the VM since a time, wherever they are: the descheduler may have asked to evict the target pod
+// loadLoopsAbout returns the times of the loops that name the VM since a time, wherever they are: the descheduler may have asked to evict the target pod
 // of its migration from another node.
 func (q *inquiry) loadLoopsAbout(ctx context.Context, since time.Time) ([]stay, error) {
 	namespace, vmi := q.of.VM()
-	rows, err := q.tx.Query(ctx, loopsAboutQuery, pgx.StrictNamedArgs{
-		"cluster": q.cluster, "namespace": namespace, "vmi": vmi, "name": q.of.Name, "since": since, "at": q.at,
-	})
+	return q.loadStays(ctx, loopsAboutQuery, pgx.StrictNamedArgs{"namespace": namespace, "vmi": vmi, "name": q.of.Name, "since": since})
+}
+
+// loadStays returns the times of the loops that a query asks for.
+func (q *inquiry) loadStays(ctx context.Context, query string, args pgx.StrictNamedArgs) ([]stay, error) {
+	args["cluster"], args["at"] = q.cluster, q.at
+	rows, err := q.tx.Query(ctx, query, args)
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +300,7 @@ func (q *inquiry) loadLoopsAbout(ctx context.Context, since time.Time) ([]stay, 
 func (q *inquiry) narrowStay(ctx context.Context, s *stay) error {
 	var loops bool
 	err := q.tx.QueryRow(ctx, goingOnQuery, pgx.StrictNamedArgs{
-		"cluster": q.cluster, "node": s.node, "subject": pg.CleanText(trail.Subject{Kind: trail.SubjectNode, Name: s.node}.String()), "since": s.from, "until": s.to,
+		"cluster": q.cluster, "node": s.node, "subject": subjectOfNode(s.node), "since": s.from, "until": s.to,
 	}).Scan(&loops, &s.guests)
 	if err != nil {
 		return err
@@ -285,11 +312,15 @@ func (q *inquiry) narrowStay(ctx context.Context, s *stay) error {
 	return q.loadStretch(ctx, s)
 }
 
+func subjectOfNode(node string) string {
+	return pg.CleanText(trail.Subject{Kind: trail.SubjectNode, Name: node}.String())
+}
+
 // loadStretch finds how long lasted what was going on at a stay: the evacuations from the node that fall into it, and the loops that these make, may have
 // begun before, and go on after.
 func (q *inquiry) loadStretch(ctx context.Context, s *stay) error {
 	return q.tx.QueryRow(ctx, stretchQuery, pgx.StrictNamedArgs{
-		"cluster": q.cluster, "node": s.node, "since": s.from, "until": s.to, "at": q.at,
+		"cluster": q.cluster, "node": s.node, "subject": subjectOfNode(s.node), "since": s.from, "until": s.to, "at": q.at, "swung": q.thresholds.SwingReach(),
 	}).Scan(&s.began, &s.ended)
 }
 

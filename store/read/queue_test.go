@@ -33,7 +33,7 @@ FROM (VALUES
 ) AS v(cluster, vmi, priority, node, created_at, scheduling_at, finished_at, outcome, wait_reason);
 INSERT INTO evictrail.events (cluster, subject, occurred_at, id, kind, reason, clock, observed_at, seen_late, object_kind, object_uid, object_version, what, value, evidence, detail)
 SELECT 'c2', 'config:KubeVirt', at, gen_random_uuid(), 'config_seen', 'kubevirt_settings', 'observer', at, true, 'KubeVirt', 'u', '1', 'settings', 'x', 'x', detail::jsonb
-FROM (VALUES ('2026-11-20 00:00Z'::timestamptz, '{"parallel_migrations_per_cluster": 3}'), ('2026-11-20 01:00Z', '{"parallel_migrations_per_cluster": 10}')) AS v(at, detail)`)
+FROM (VALUES ('2026-11-20 00:00Z'::timestamptz, '{"kubevirt": {"parallel_migrations_per_cluster": 3}}'), ('2026-11-20 01:00Z', '{"kubevirt": {"parallel_migrations_per_cluster": 10}}')) AS v(at, detail)`)
 	require.NoError(t, err)
 	page, err := s.ListJSON(t.Context(), trail.ViewQueue, trail.Query{Oldest: true})
 	require.NoError(t, err)

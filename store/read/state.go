@@ -92,6 +92,13 @@ FROM evictrail.loops
 WHERE cluster = @cluster
   AND closed_at IS NULL
 GROUP BY 1, 2`
+	// Each of these counts one thing only.
+	repeatedQuery = `
+SELECT namespace, vmi, kind, coalesce(counts ->> 'moves', counts ->> 'failures')::integer
+FROM evictrail.loops
+WHERE cluster = @cluster
+  AND closed_at IS NULL
+  AND kind IN ('frequent_moves', 'repeated_failures')`
 	openDrainsQuery = `
 SELECT row_to_json(t)
 FROM evictrail.drains AS t
@@ -160,6 +167,12 @@ func (s Whole) State(ctx context.Context, cluster string, now time.Time) (trail.
 		var n int
 		err := row.Scan(&at.Kind, &at.Node, &n)
 		rows.Loops[at] = n
+		return err
+	}))
+	batch.Queue(repeatedQuery, args).Query(pg.EachRow(func(row pgx.CollectableRow) error {
+		var c trail.LoopCount
+		err := row.Scan(&c.Namespace, &c.VMI, &c.Kind, &c.Count)
+		rows.Repeated = append(rows.Repeated, c)
 		return err
 	}))
 	batch.Queue(openDrainsQuery, args).Query(pg.CollectJSON(&rows.Drains))

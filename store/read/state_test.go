@@ -109,6 +109,9 @@ func stateInMemory(facts []trail.Fact, at time.Time) trail.State {
 		for _, l := range d.Loops {
 			if l.ClosedBy == "" {
 				rows.Loops[trail.LoopPlace{Kind: l.Kind, Node: l.Node}]++
+				if l.Kind == trail.LoopFrequentMoves || l.Kind == trail.LoopRepeatedFailures {
+					rows.Repeated = append(rows.Repeated, trail.LoopCount{Namespace: l.Namespace, VMI: l.VMI, Kind: l.Kind, Count: l.Counts["moves"] + l.Counts["failures"]})
+				}
 			}
 		}
 		for _, x := range d.Drains {

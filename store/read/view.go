@@ -25,9 +25,14 @@ func listQuery(v trail.View, selection string, q trail.Query, in scope, reader t
 		where, args[name] = append(where, condition), value
 	}
 	for column, value := range map[string]string{"namespace": q.Namespace, "vmi": q.VMI, "node": q.Node} {
-		if value != "" && slices.Contains(v.Where, column) {
-			only(column+" = @"+column, column, value)
+		if value == "" || !slices.Contains(v.Where, column) {
+			continue
 		}
+		if column == "node" && v.Nodes != "" {
+			only(v.Nodes+" @> to_jsonb(@node::text)", column, value)
+			continue
+		}
+		only(column+" = @"+column, column, value)
 	}
 	for column, value := range q.Values {
 		if slices.Contains(v.Sets, column) {

@@ -94,7 +94,7 @@ SET LOCAL cursor_tuple_fraction = 1`
 // number of VMs and nodes. Rows of VMs that the reader may not see are replayed, as slots are shared, and neither reported nor counted. Errors:
 // trail.ErrNotFound where nothing happened in the period, *trail.AmbiguousError where there are several clusters and none is named.
 func (s *Reader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {
-	cluster, err := s.onlyCluster(ctx, q.Cluster)
+	cluster, err := s.OnlyCluster(ctx, q.Cluster)
 	if err != nil {
 		return whatif.Answer{}, err
 	}
@@ -136,8 +136,9 @@ func (s *Reader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, 
 	return answer, nil
 }
 
-// onlyCluster returns the cluster that is asked for, or the only one. Errors: trail.ErrNotFound, *trail.AmbiguousError.
-func (s *Reader) onlyCluster(ctx context.Context, asked string) (string, error) {
+// OnlyCluster returns the cluster whose history is asked for, or the only one. Errors: trail.ErrNotFound,
+// *trail.AmbiguousError.
+func (s *Reader) OnlyCluster(ctx context.Context, asked string) (string, error) {
 	asked, within := s.scope.Cluster(asked)
 	if !within {
 		return "", fmt.Errorf("cluster %s: %w", asked, trail.ErrNotFound)
@@ -150,7 +151,7 @@ func (s *Reader) onlyCluster(ctx context.Context, asked string) (string, error) 
 	case err != nil:
 		return "", err
 	case len(clusters) == 0 && asked == "":
-		return "", fmt.Errorf("what if: %w: no cluster is recorded yet", trail.ErrNotFound)
+		return "", fmt.Errorf("history: %w: no cluster is recorded yet", trail.ErrNotFound)
 	case len(clusters) == 0:
 		return "", fmt.Errorf("cluster %s: %w", asked, trail.ErrNotFound)
 	case len(clusters) > 1:

@@ -13,6 +13,7 @@ import (
 // TestWhatMattersIsKept compares what is kept where facts are dropped with what storetest.StateBefore says.
 func TestWhatMattersIsKept(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	storetest.CompareStateBefore(t, func(s *store.Store, subjects []trail.Subject, since, boundary time.Time) ([]trail.Fact, error) {
 		return retention.Kept(t.Context(), s.DB, "c1", subjects, since, boundary)
 	})

@@ -467,6 +467,7 @@ func countRowsNaming(t *testing.T, s *store.Store, name string) int {
 // TestWhoDropsNeedsARole drops and erases as the writer with and without the role for it.
 func TestWhoDropsNeedsARole(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	from := storetest.NewURL(t)
 	owner, err := store.Open(t.Context(), from, "")
 	require.NoError(t, err)
@@ -505,6 +506,7 @@ func TestWhoDropsNeedsARole(t *testing.T) {
 // TestRowsOfWhatGoesOnStay drops derived rows by their age, but for those that led to what goes on.
 func TestRowsOfWhatGoesOnStay(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	all, end := acrossMarch(8, 0.7)
 	s := storetest.New(t)
 	require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
@@ -677,6 +679,7 @@ VALUES ('c1', 'node:n1', 'n1', $1, 'ask ' || $1, $2, $3)`, author, now.Add(time.
 // whatever that one's own policy is. The month goes once the other one is kept for a week as well.
 func TestMonthsStayUntilNoClusterNeedsThem(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	s := storetest.New(t)
 	facts, _ := acrossMarch(2, 0.7)
 	for _, cluster := range []string{"c1", ofOthers} {

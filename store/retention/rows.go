@@ -40,7 +40,7 @@ WHERE cluster = @cluster
 
 // Loops around a VMI, or around the VMIs of one name, are numbered: as long as one is there none of them goes.
 const numbered = `
-    AND NOT (t.kind IN ('ping_pong', 'churn', 'shutdown_churn') AND EXISTS (
+    AND NOT (t.kind IN ('ping_pong', 'churn', 'frequent_moves', 'repeated_failures', 'shutdown_churn') AND EXISTS (
       SELECT 1 FROM evictrail.placements AS p
       WHERE p.cluster = t.cluster AND p.subject = t.subject AND (p.vmi_uid = t.vmi_uid OR t.vmi_uid IS NULL) AND p.to_at IS NULL
     ))`

@@ -169,10 +169,10 @@ func requireReported(t *testing.T, files image, facts []trail.Fact, stored int, 
 	return missing
 }
 
-// everyThirdInShort returns how far the next byte is that a test damages: with go test -short, as `make test` has it, it damages every third.
-func everyThirdInShort() int {
+// everyNinthInShort returns how far the next byte is that a test damages: with go test -short, as `make test` has it, it damages every ninth.
+func everyNinthInShort() int {
 	if testing.Short() {
-		return 3
+		return 9
 	}
 	return 1
 }
@@ -183,12 +183,12 @@ func TestEachFlippedByte(t *testing.T) {
 	files, facts, stored := makeFilledSpool(t, 5, 2)
 	t.Logf("%d bytes in %d files", files.size(), len(files))
 	lost := 0
-	for at := 0; at < files.size(); at += everyThirdInShort() {
+	for at := 0; at < files.size(); at += everyNinthInShort() {
 		missing := requireReported(t, files.flipBits(at*8+at%8), facts, stored, fmt.Sprintf("one bit of byte %d of %v", at, files.listSegments()))
 		require.LessOrEqual(t, missing, 1, "byte %d", at)
 		lost += missing
 	}
-	require.Greater(t, everyThirdInShort()*lost, 100*(len(facts)-stored), "each byte of a fact that waits counts")
+	require.Greater(t, everyNinthInShort()*lost, 100*(len(facts)-stored), "each byte of a fact that waits counts")
 }
 
 // TestFlippedBits turns bits anywhere in a larger spool, one in each of many copies, and a thousand in one.
@@ -225,7 +225,7 @@ func TestTornTail(t *testing.T) {
 	files := r.imageOf(t)
 	last := files.listSegments()[0]
 	whole := files[last]
-	for at := 0; at < len(whole); at += everyThirdInShort() {
+	for at := 0; at < len(whole); at += everyNinthInShort() {
 		files[last] = whole[:at]
 		missing := requireReported(t, files, facts, 0, fmt.Sprintf("cut at %d", at))
 		require.Equal(t, missing > 0, at < len(whole), "cut at %d", at)

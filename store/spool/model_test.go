@@ -42,7 +42,7 @@ func TestAsTheModel(t *testing.T) {
 	tr := tracker.New("c1")
 	alive := time.Time{}
 	version := 0
-	for step := range modelSteps / everyThirdInShort() {
+	for step := range modelSteps / everyNinthInShort() {
 		note := func() string { return fmt.Sprintf("step %d of seed %d", step, seed) }
 		switch op := random.IntN(1000); {
 		case op < 400: // some objects change

@@ -325,6 +325,7 @@ func timeOut(ctx context.Context, db *pg.DB) error {
 // TestAWriterReadsItsOwnWrite acknowledges while the standby does not replay, and while it does.
 func TestAWriterReadsItsOwnWrite(t *testing.T) {
 	t.Parallel()
+	storetest.SkipInShort(t)
 	p := newPair(t, time.Minute, nil)
 	p.run(t)
 	p.awaitSigns(t, "the standby answers", isUsed)

@@ -31,8 +31,9 @@ func Sample[T any](all []T) []T {
 // Some returns the first of a list in the short form of a test, all of it in the long one.
 func Some[T any](all []T, short int) []T { return all[:Count(min(short, len(all)), len(all))] }
 
-// SkipInShort leaves a test to `make check` when go test -short runs, as `make test` has it: it kills and starts whole processes, waits for timeouts or
-// fills months of history, and the package has quicker tests of the same part.
+// SkipInShort leaves a test to `make check` when go test -short runs, as `make test` has it: it kills and starts whole
+// processes, waits for timeouts, fills months of history or asks much of several recordings, and quicker tests of the
+// same part are left.
 func SkipInShort(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

@@ -27,7 +27,7 @@ var server struct {
 	dir      string
 	err      error
 	count    atomic.Int64
-	filled   sync.Map // *filled by key: what FilledURL copies
+	filled   sync.Map // *filled by parts: what FilledURL copies
 }
 
 // filled is a database that tests get copies of.
@@ -84,25 +84,30 @@ func NewURL(tb testing.TB) string { tb.Helper(); return createDatabase(tb, ofTem
 // EmptyURL returns the URL of a fresh database without any schema.
 func EmptyURL(tb testing.TB) string { tb.Helper(); return createDatabase(tb, "") }
 
-// FilledURL returns the URL of a fresh database with what fill writes into one with the current schema. The first test that asks for a key fills it; all
-// get a copy, which takes less time than to fill it again.
-func FilledURL(tb testing.TB, key string, fill func(url string)) string {
+// FilledURL returns the URL of a fresh database with the current schema into which fill wrote some parts, in their order.
+// What the parts of two databases begin with is filled once, and copied, which takes less time.
+func FilledURL(tb testing.TB, parts []string, fill func(url, part string)) string {
 	tb.Helper()
-	found, _ := server.filled.LoadOrStore(key, &filled{})
-	return createDatabase(tb, "TEMPLATE "+found.(*filled).fillOnce(tb, fill))
+	return createDatabase(tb, fillOnce(tb, parts, fill))
 }
 
-// fillOnce makes and fills the database where no test did, and returns its name.
-func (f *filled) fillOnce(tb testing.TB, fill func(url string)) string {
+// fillOnce is the option of a database that is a copy of one with some parts, which it makes where no test did.
+func fillOnce(tb testing.TB, parts []string, fill func(url, part string)) string {
 	tb.Helper()
+	n := len(parts) - 1
+	if n < 0 {
+		return ofTemplate(tb)
+	}
+	found, _ := server.filled.LoadOrStore(strings.Join(parts, "\n"), &filled{})
+	f := found.(*filled)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.name == "" {
-		name := createKept(tb, ofTemplate(tb))
-		fill(withDatabase(server.url, name))
+		name := createKept(tb, fillOnce(tb, parts[:n], fill))
+		fill(withDatabase(server.url, name), parts[n])
 		f.name = name
 	}
-	return f.name
+	return "TEMPLATE " + f.name
 }
 
 // createDatabase makes a database that is gone when the test ends.

@@ -28,7 +28,7 @@ const BouncesQuery = `
 SELECT t.subject, coalesce(t.vmi_uid, t.namespace || '/' || t.vmi), t.kind, count(*)
 FROM unnest(@subjects::text[], @before::timestamptz[]) AS s(of, before)
 JOIN evictrail.loops AS t ON t.cluster = @cluster AND t.subject = s.of
-WHERE t.kind IN ('ping_pong', 'churn', 'shutdown_churn')
+WHERE t.kind IN ('ping_pong', 'churn', 'frequent_moves', 'repeated_failures', 'shutdown_churn')
   AND t.open_until < s.before
   AND t.closed_by <> 'refuted'
 GROUP BY t.subject, 2, t.kind`

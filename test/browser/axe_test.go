@@ -12,6 +12,7 @@ import (
 
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/api/web"
+	"github.com/evictrail/evictrail/store/answers"
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
@@ -31,7 +32,10 @@ func TestAccessibility(t *testing.T) {
 	axe, err := os.ReadFile(filepath.Join(root, "bin/axe/package/axe.min.js"))
 	require.NoError(t, err, "run hack/ensure-axe.sh")
 	s := storetest.New(t)
-	nothing := httptest.NewServer(api.Server{Readers: api.ForAll(s), Site: &web.Site{Readers: web.ForAll(s)}, Stream: api.StreamForAll(s, nil)}.Handler())
+	reader := answers.Reader{Reader: s.Reader}
+	nothing := httptest.NewServer(api.Server{
+		Readers: api.ForAll(reader), Site: &web.Site{Readers: web.ForAll(reader)}, Stream: api.StreamForAll(s, nil),
+	}.Handler())
 	t.Cleanup(nothing.Close)
 	dark := func(l look) look { l.dark = true; return l }
 	for _, l := range storetest.Some([]look{desk, dark(phone), dark(desk), phone}, 2) {
@@ -39,7 +43,10 @@ func TestAccessibility(t *testing.T) {
 			t.Parallel()
 			b := newTab(t, site, l)
 			b.expectTrouble("404")
-			addresses := []string{"/", "/docs", "/search?q=vm-", "/search?q=nobody-at-all", "/vms/demo/nobody", "/?cluster=k-blocked-slot",
+			addresses := []string{"/", "/docs", "/search?q=vm-", "/search?q=nobody-at-all", "/vms/demo/nobody", "/?cluster=k-blocked-slot", "/limits", "/limits?cluster=k-blocked-slot",
+				"/backtest", "/backtest?cluster=g-churn-cooldown&since=2026-11-20&step=15s",
+				"/backtest?cluster=g-churn-cooldown&since=2026-11-20&step=15s&rule=EvictrailVMPingPong",
+				"/weekly", "/advice?cluster=g-churn-cooldown&weeks=1&learn=1", "/weekly?cluster=c-node-drain", "/downtimes",
 				"/whatif", "/whatif?cluster=b-dual-retry-loop-v1.8&policy=try-once&policy=keep-mark&sweep=base%3D5m..60m"}
 			for _, incident := range []string{"b-dual-retry-loop-v1.8", "c-node-drain"} {
 				for _, address := range findPagesByKind(b, incident) {

@@ -12,11 +12,12 @@ import (
 
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/api/web"
+	"github.com/evictrail/evictrail/store/answers"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-var listPaths = []string{"/vms", "/nodes", "/loops", "/evacuations", "/migrations", "/requests", "/drains", "/cooldowns", "/gaps"}
+var listPaths = []string{"/vms", "/nodes", "/loops", "/evacuations", "/migrations", "/requests", "/drains", "/downtimes", "/cooldowns", "/gaps"}
 
 // TestListIsFiltered filters a list by its form, and opens its address in another browser, which shows the same.
 func TestListIsFiltered(t *testing.T) {
@@ -94,7 +95,10 @@ func TestListsAreUsable(t *testing.T) {
 	facts = append(facts, tr.Observe(tracker.VMIObservation{Meta: long, Seen: tracker.Seen{At: storetest.Start}, Node: node, Phase: "Running", Mark: node, Strategy: "LiveMigrate"})...)
 	_, err = s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
-	lengthy := httptest.NewServer(api.Server{Readers: api.ForAll(s), Site: &web.Site{Readers: web.ForAll(s)}, Stream: api.StreamForAll(s, nil)}.Handler())
+	reader := answers.Reader{Reader: s.Reader}
+	lengthy := httptest.NewServer(api.Server{
+		Readers: api.ForAll(reader), Site: &web.Site{Readers: web.ForAll(reader)}, Stream: api.StreamForAll(s, nil),
+	}.Handler())
 	t.Cleanup(lengthy.Close)
 	dark := phone
 	dark.dark = true

@@ -179,7 +179,7 @@ func listSituations() []situation {
 	return []situation{
 		{
 			name: "an API server that refuses everything", state: "not_recording", label: "Not recording", cluster: "prod",
-			why: `Cannot watch 7 of 7 resources since \S+ \S+ \(no right\): `, doctor: `(?m)^fail  record .*not recording since .*Cannot watch 7 of 7`,
+			why: `Cannot watch 9 of 9 resources since \S+ \S+ \(no right\): `, doctor: `(?m)^fail  record .*not recording since .*Cannot watch 9 of 9`,
 			start: func(t *testing.T) *recorder {
 				t.Helper()
 				return startRecorder(t, "prod", apiServer(t, "/"), storetest.NewURL(t))

@@ -4,6 +4,7 @@
 //   - recordings_test.go: recordings are written into the API server object by object, and what evictrail makes of them is compared
 //     with what really happened; player_test.go writes them, clock_test.go moves their times into the present
 //   - eviction_test.go: three users evict, seen by audit webhook and observer; and evictrail is never in the way
+//   - evictionrequest_test.go: requesters want a VM's pod evicted by EvictionRequests (lifecycle.k8s.io), and who is named when it is moved
 //   - rights_test.go: each right is needed, and none is missing
 //   - outage_test.go: cut watches, a killed API server, an etcd that forgot, a killed evictrail; gate_test.go cuts, mover_test.go makes
 //     the migrations that must not be lost

@@ -198,7 +198,9 @@ func (s *site) forgetLease() {
 // as part of a watch, as those before Kubernetes v1.34 can't: both ways of listing must be allowed.
 func TestRights(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, siteOptions{rules: ownCalls, flags: []string{"--feature-gates=WatchList=false"}})
+	s := newSite(t, siteOptions{rules: ownCalls, flags: []string{
+		"--feature-gates=WatchList=false,EvictionRequestAPI=true", "--runtime-config=lifecycle.k8s.io/v1alpha1=true",
+	}})
 	s.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: " + policyName + ", namespace: " + policyNamespace + "}, data: {policy.yaml: \"{apiVersion: descheduler/v1alpha2, kind: DeschedulerPolicy}\"}}")
 	url := storetest.NewURL(t)
 	s.Apply(readers)

@@ -95,8 +95,9 @@ func TestEveryFlagIsKnown(t *testing.T) {
 				require.Regexp(t, `(?m)^ +(-., )?`+name+`\b`, help, "%s of %s: evictrail %s knows no such flag", kind, values, strings.Join(command, " "))
 			}
 			for _, variable := range pod.Spec.Containers[0].Env {
-				if strings.HasPrefix(variable.Name, "EVICTRAIL_") {
-					require.Contains(t, help, variable.Name)
+				if name, ours := strings.CutPrefix(variable.Name, "EVICTRAIL_"); ours {
+					flag := "--" + strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+					require.Regexp(t, `(?m)^ +(-., )?`+flag+`\b`, help, "%s of %s: no flag has the variable %s", kind, values, variable.Name)
 				}
 			}
 		}

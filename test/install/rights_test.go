@@ -48,6 +48,8 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	watched := []string{
 		"cluster: events: list,watch",
+		"cluster: evictionrequests.lifecycle.k8s.io: list,watch",
+		"cluster: evictions.lifecycle.k8s.io: list,watch",
 		"cluster: kubevirts.kubevirt.io: list,watch",
 		"cluster: migrationpolicies.migrations.kubevirt.io: list,watch",
 		"cluster: nodes: list,watch",

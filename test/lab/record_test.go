@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 // recordings are the folders of testdata: none may be lost, and none may be there that is not compared.
 var recordings = []string{
-	"dead-node-v1.8.4", "default-thresholds-v1.8.4", "gate-off-v1.8.4", "post-copy-loss-v1.8.4", "priority-inversion-v1.8.4", "workload-update-v1.8.4",
+	"dead-node-v1.8.4", "default-thresholds-v1.8.4", "gate-off-v1.8.4", "post-copy-loss-v1.8.4", "priority-inversion-v1.8.4", "upgrade-wave-v1.8.4",
 }
 
 // TestRecordedScenarios plays what the lab recorded, and compares evictrail's rows with what the components said then.

@@ -19,14 +19,16 @@ import (
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/api/web"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/answers"
 	"github.com/evictrail/evictrail/trail"
 )
 
 // newHandler is what `evictrail run` serves of a database.
 func newHandler(tb testing.TB, s *store.Store) http.Handler {
 	tb.Helper()
-	return api.Server{Readers: api.ForAll(s), Failed: func(err error) { tb.Error(err) }, Site: &web.Site{
-		Readers: web.ForAll(s), Failed: func(path string, err error) { tb.Errorf("%s: %v", path, err) },
+	reader := answers.Reader{Reader: s.Reader}
+	return api.Server{Readers: api.ForAll(reader), Failed: func(err error) { tb.Error(err) }, Site: &web.Site{
+		Readers: web.ForAll(reader), Failed: func(path string, err error) { tb.Errorf("%s: %v", path, err) },
 	}}.Handler()
 }
 

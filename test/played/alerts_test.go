@@ -24,6 +24,7 @@ var fires = map[string][]string{
 	"d-external-strategy":            nil,
 	"e-user-migrations":              nil,
 	"g-churn-cooldown": {
+		"EvictrailNodesOscillate warning worker-1", // churner and small-2 exchange their nodes
 		"EvictrailVMChurnHigh info demo/churner", "EvictrailVMPingPong warning demo/churner", "EvictrailVMPingPong warning demo/small-2",
 	},
 	"k-blocked-slot":                  nil,
@@ -35,7 +36,7 @@ var fires = map[string][]string{
 const step = 15 * time.Second
 
 // TestAlertsOnRecordings evaluates the rules on the metrics of every recording, in the recording's own time, and prints which
-// alert did what.
+// alert did what. "evictrail alerts backtest" has to have the same firings.
 func TestAlertsOnRecordings(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -46,8 +47,10 @@ func TestAlertsOnRecordings(t *testing.T) {
 	for _, name := range listRecordings(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fired, pending := evaluateAlerts(t, playRecording(t, name))
+			i := playRecording(t, name)
+			fired, pending := evaluateAlerts(t, i, generatedRules)
 			require.Equal(t, fires[name], slices.Sorted(maps.Keys(fired)))
+			requireBacktestAgrees(t, i, fired)
 			mu.Lock()
 			defer mu.Unlock()
 			table[name] = map[string]string{}
@@ -74,7 +77,7 @@ func TestAlertsWithoutAudit(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fired, _ := evaluateAlerts(t, playRecording(t, name, "--no-audit"))
+			fired, _ := evaluateAlerts(t, playRecording(t, name, "--no-audit"), generatedRules)
 			require.Equal(t, want, slices.Sorted(maps.Keys(fired)))
 		})
 	}
@@ -93,11 +96,11 @@ func renderTable(table map[string]map[string]string) string {
 
 // evaluateAlerts evaluates the generated rules over the metrics of an incident, and counts at how many evaluations each alert was
 // firing and pending: by its name, severity and what it is about. What the rules recorded goes to the metrics.
-func evaluateAlerts(t *testing.T, i incident) (fired, pending map[string]int) {
+func evaluateAlerts(t *testing.T, i incident, file string) (fired, pending map[string]int) {
 	t.Helper()
 	scraped := openData(t, i.blocks)
 	defer func() { require.NoError(t, scraped.Close()) }()
-	r := loadRules(t, scraped)
+	r := loadRules(t, scraped, file)
 	fired, pending = map[string]int{}, map[string]int{}
 	for at := i.from; !at.After(i.to); at = at.Add(step) {
 		for _, a := range r.evaluateAt(t, at) {

@@ -68,7 +68,7 @@ func TestPanelsOnPrometheus(t *testing.T) { //nolint:tparallel // the group ends
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				i := playRecording(t, name, "--evacuation-objective=any=2m")
-				evaluateAlerts(t, i)
+				evaluateAlerts(t, i, generatedRules)
 				s := startPrometheus(t, i.blocks, "global: {}\n")
 				for _, q := range all {
 					expr, err := dashboardstest.PromQL(q.Text, time.Minute, i.to.Sub(i.from), vars)

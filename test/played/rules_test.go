@@ -37,8 +37,11 @@ type ruling struct {
 	recorded *tsdb.DB       // what they write
 }
 
-// loadRules loads the generated rules to be evaluated over metrics.
-func loadRules(t *testing.T, scraped storage.Storage) *ruling {
+// generatedRules is the file of the rules that evictrail generates.
+var generatedRules = filepath.Join(root, "deploy/alerts/rules.yaml")
+
+// loadRules loads a file of rules to be evaluated over metrics.
+func loadRules(t *testing.T, scraped storage.Storage, file string) *ruling {
 	t.Helper()
 	recorded := openData(t, t.TempDir())
 	t.Cleanup(func() { _ = recorded.Close() })
@@ -48,7 +51,7 @@ func loadRules(t *testing.T, scraped storage.Storage) *ruling {
 		QueryFunc: rules.EngineQueryFunc(engine, both), Appendable: recorded, Queryable: both, Context: t.Context(), Logger: quiet,
 		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, Parser: parser.NewParser(parser.Options{}),
 	})
-	loaded, errs := manager.LoadGroups(step, labels.EmptyLabels(), "", nil, false, filepath.Join(root, "deploy/alerts/rules.yaml"))
+	loaded, errs := manager.LoadGroups(step, labels.EmptyLabels(), "", nil, false, file)
 	require.Empty(t, errs)
 	groups := slices.SortedFunc(maps.Values(loaded), func(a, b *rules.Group) int {
 		return strings.Compare(strings.Replace(a.Name(), "recording", "", 1), strings.Replace(b.Name(), "recording", "", 1))

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
@@ -34,7 +35,9 @@ func TestAlertsOnSimulations(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			run := sim.New(seed)
-			fired, facts := simulateHistory(t, run)
+			s := storetest.New(t)
+			fired, facts := simulateHistory(t, s, run)
+			requireBacktest(t, s, run, fired)
 			all := trail.DeriveAll(facts, trail.DefaultThresholds(), run.End)
 			for name, causes := range map[string][]cause{
 				"EvictrailDualRetryLoop warning":              loopsOf(run),
@@ -42,6 +45,9 @@ func TestAlertsOnSimulations(t *testing.T) {
 				"EvictrailExternalEvictionUnanswered warning": findUnanswered(all, run.End),
 				"EvictrailVMPingPong warning":                 findBounces(all, trail.LoopPingPong, run.End),
 				"EvictrailVMChurnHigh info":                   findBounces(all, trail.LoopChurn, run.End),
+				"EvictrailNodesOscillate warning":             findBounces(all, trail.LoopOscillation, run.End),
+				"EvictrailVMMovedOften info":                  findBounces(all, trail.LoopFrequentMoves, run.End),
+				"EvictrailVMMigrationsFail warning":           findBounces(all, trail.LoopRepeatedFailures, run.End),
 			} {
 				want, may := map[string]bool{}, map[string]bool{}
 				for _, c := range causes {
@@ -146,7 +152,11 @@ func findBounces(all *trail.Cluster, kind trail.LoopKind, end time.Time) []cause
 	for _, d := range all.Rows {
 		for _, l := range d.Loops {
 			if l.Kind == kind {
-				out = append(out, cause{l.Namespace + "/" + l.VMI, l.OpenedAt, orEnd(l.ClosedAt, end).Add(2 * noticed)})
+				of := l.Node
+				if l.VMI != "" {
+					of = l.Namespace + "/" + l.VMI
+				}
+				out = append(out, cause{of, l.OpenedAt, orEnd(l.ClosedAt, end).Add(2 * noticed)})
 			}
 		}
 	}
@@ -155,9 +165,8 @@ func findBounces(all *trail.Cluster, kind trail.LoopKind, end time.Time) []cause
 
 // simulateHistory stores a history as it goes, samples the metrics and evaluates the rules at each step. It returns how often each alert
 // was firing, and all facts.
-func simulateHistory(t *testing.T, run sim.Run) (fired map[string]int, facts []trail.Fact) {
+func simulateHistory(t *testing.T, s *store.Store, run sim.Run) (fired map[string]int, facts []trail.Fact) {
 	t.Helper()
-	s := storetest.New(t)
 	sink := s.For("c1", "sim")
 	require.NoError(t, sink.Lead(t.Context(), "this", trail.DefaultThresholds()))
 	reg := prometheus.NewRegistry()
@@ -166,7 +175,7 @@ func simulateHistory(t *testing.T, run sim.Run) (fired map[string]int, facts []t
 	m.CountSince(run.Start)
 	scraped := openData(t, t.TempDir())
 	defer func() { _ = scraped.Close() }()
-	r := loadRules(t, scraped)
+	r := loadRules(t, scraped, generatedRules)
 	tr, fired := tracker.New("c1"), map[string]int{}
 	var fresh []trail.Fact
 	shown := map[uint64]labels.Labels{}

@@ -18,7 +18,7 @@ import (
 
 // packaged are files of a package, beside those that differ between Debian and Red Hat.
 var packaged = []string{
-	"etc/evictrail/evictrail.env", "usr/bin/evictrail",
+	"etc/evictrail/evictrail.yaml", "usr/bin/evictrail",
 	"usr/lib/systemd/system/evictrail.service", "usr/lib/sysusers.d/evictrail.conf",
 	"usr/share/man/man1/evictrail.1.gz", "usr/share/man/man1/evictrail-run.1.gz",
 	"usr/share/bash-completion/completions/evictrail", "usr/share/fish/vendor_completions.d/evictrail.fish",
@@ -72,7 +72,7 @@ func requireDeb(t *testing.T, r made, p platform) {
 	}
 	settings, err := os.ReadFile(filepath.Join(control, "conffiles"))
 	require.NoError(t, err)
-	require.Equal(t, "/etc/evictrail/evictrail.env\n", string(settings))
+	require.Equal(t, "/etc/evictrail/evictrail.yaml\n", string(settings))
 	requireUnit(t, root)
 	if p == host {
 		requireWorks(t, r, filepath.Join(root, "usr/bin"))
@@ -100,7 +100,7 @@ func requireWorks(t *testing.T, r made, bin string) {
 }
 
 // requireUnit has systemd read the unit where it was unpacked. It warns of what it does not know, and passes: then the
-// test does not.
+// test does not. A system has /bin/kill, which the unit names; the package does not bring it.
 func requireUnit(t *testing.T, root string) {
 	t.Helper()
 	targets, err := filepath.Glob("/usr/lib/systemd/system/*.target")
@@ -110,6 +110,8 @@ func requireUnit(t *testing.T, root string) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(root, "usr/lib/systemd/system", filepath.Base(target)), text, 0o600))
 	}
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "bin"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "bin/kill"), nil, 0o755))
 	verify := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", "--root="+root,
 		"evictrail.service")
 	said, err := verify.CombinedOutput()
@@ -128,10 +130,12 @@ func requireFlags(t *testing.T, root string) {
 	command, _, _ = strings.Cut(command, "\n")
 	credentials := t.TempDir()
 	variables := map[string]string{
-		"CREDENTIALS_DIRECTORY": credentials, "STATE_DIRECTORY": t.TempDir(), "RUN_FLAGS": "--listen 127.0.0.1:0",
+		"CREDENTIALS_DIRECTORY": credentials, "STATE_DIRECTORY": t.TempDir(),
 	}
 	words := strings.Fields(os.Expand(command, func(name string) string { return variables[name] }))
-	out, err := exec.CommandContext(t.Context(), filepath.Join(root, words[0]), words[1:]...).CombinedOutput()
+	run := exec.CommandContext(t.Context(), filepath.Join(root, words[0]), words[1:]...)
+	run.Env = append(os.Environ(), "EVICTRAIL_LISTEN=127.0.0.1:0", "EVICTRAIL_CONFIG="+filepath.Join(root, "etc/evictrail/evictrail.yaml"))
+	out, err := run.CombinedOutput()
 	var status *exec.ExitError
 	require.ErrorAs(t, err, &status)
 	require.Equal(t, 1, status.ExitCode(), "2 is a flag that is not known: %s", out)
@@ -167,7 +171,7 @@ func requireRPM(t *testing.T, r made, p platform) {
 	version := strings.Replace(r.version, "-", "~", 1)
 	require.Equal(t, "evictrail "+version+"-1 "+arch[p.Arch]+" Apache-2.0 evictrail\n", header)
 	settings := runTool(t, "rpm", "--query", "--package", rpm, "--configfiles")
-	require.Equal(t, "/etc/evictrail/evictrail.env\n", settings)
+	require.Equal(t, "/etc/evictrail/evictrail.yaml\n", settings)
 }
 
 // runHelm runs helm, which knows no cluster and no other folder.

@@ -99,6 +99,7 @@ func addHanded(marks, handed []Dirty) []Dirty {
 func TestFoldIsDeriveAll(t *testing.T) {
 	t.Parallel()
 	rules := trail.DefaultThresholds()
+	rules.Objectives = trail.Objectives{"any": 5 * time.Minute, "any@pool/gpu": time.Minute} // so that the labels of nodes matter
 	histories := [][]uint64{{2, 3}, {1}, {52, 24, 20}, {116, 216, 316}, {14, 62, 54}, {30, 79, 40}}
 	if testing.Short() {
 		histories = histories[:2]

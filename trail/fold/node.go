@@ -19,6 +19,7 @@ type inputs struct {
 	requests    map[string]*trail.EvictionRequest
 	migrations  map[string]*trail.Migration
 	arrivals    map[string]*trail.Migration
+	swings      map[string]*trail.Migration
 	decisions   map[string]*trail.Decision
 }
 
@@ -26,7 +27,8 @@ func newInputs(of *NodeRows) *inputs {
 	in := &inputs{
 		since: of.Since, from: of.From,
 		placements: map[string]*trail.Placement{}, evacuations: map[string]*trail.Evacuation{}, requests: map[string]*trail.EvictionRequest{},
-		migrations: map[string]*trail.Migration{}, arrivals: map[string]*trail.Migration{}, decisions: map[string]*trail.Decision{},
+		migrations: map[string]*trail.Migration{}, arrivals: map[string]*trail.Migration{}, swings: map[string]*trail.Migration{},
+		decisions: map[string]*trail.Decision{},
 	}
 	in.add(of.Inputs)
 	return in
@@ -38,6 +40,7 @@ func (in *inputs) add(rows trail.Rows) {
 	putRows(in.requests, rows.Requests, requestTable.key)
 	putRows(in.migrations, rows.Migrations, migrationTable.key)
 	putRows(in.arrivals, rows.Arrivals, migrationTable.key)
+	putRows(in.swings, rows.Swings, migrationTable.key)
 	putRows(in.decisions, rows.Decisions, decisionTable.key)
 }
 
@@ -47,6 +50,7 @@ func (in *inputs) remove(rows trail.Rows) {
 	removeRows(in.requests, rows.Requests, requestTable.key)
 	removeRows(in.migrations, rows.Migrations, migrationTable.key)
 	removeRows(in.arrivals, rows.Arrivals, migrationTable.key)
+	removeRows(in.swings, rows.Swings, migrationTable.key)
 	removeRows(in.decisions, rows.Decisions, decisionTable.key)
 }
 
@@ -66,7 +70,7 @@ func removeRows[R any](all map[string]*R, rows []*R, key func(*R) string) {
 func (in *inputs) buildRows() trail.Rows {
 	return trail.Rows{
 		Since: in.from, Placements: listRows(in.placements), Evacuations: listRows(in.evacuations), Requests: listRows(in.requests),
-		Migrations: listRows(in.migrations), Arrivals: listRows(in.arrivals), Decisions: listRows(in.decisions),
+		Migrations: listRows(in.migrations), Arrivals: listRows(in.arrivals), Swings: listRows(in.swings), Decisions: listRows(in.decisions),
 	}
 }
 
@@ -80,7 +84,7 @@ func listRows[R any](all map[string]*R) []*R {
 
 // estimateSize returns about how many bytes the inputs take.
 func (in *inputs) estimateSize() int {
-	return rowShare * (len(in.placements) + len(in.evacuations) + len(in.requests) + len(in.migrations) + len(in.arrivals) + len(in.decisions))
+	return rowShare * (len(in.placements) + len(in.evacuations) + len(in.requests) + len(in.migrations) + len(in.arrivals) + len(in.swings) + len(in.decisions))
 }
 
 // updateInputs notes how the rows changed that nodes, and the cluster as a whole, are derived from, and marks these as dirty.
@@ -121,6 +125,7 @@ func changedSince(was, is trail.Rows) (since time.Time, changed bool) {
 	add(differSince(was.Requests, is.Requests, &requestTable))
 	add(differSince(was.Migrations, is.Migrations, &migrationTable))
 	add(differSince(was.Arrivals, is.Arrivals, &migrationTable))
+	add(differSince(was.Swings, is.Swings, &migrationTable))
 	add(differSince(was.Decisions, is.Decisions, &decisionTable))
 	withoutEnd := func(p *trail.Placement) *trail.Placement {
 		short := *p
@@ -247,7 +252,7 @@ func (t *tick) loadNodeRows(ctx context.Context, wants []Want) error {
 		w := t.c.windows[want.Subject]
 		want.Since = minDueTime(want.Since, w.Due)
 		if w.node == nil || want.Since.Before(w.node.since) {
-			missing = append(missing, NodeWant{want, w.Facts})
+			missing = append(missing, NodeWant{want, w.Facts, t.batch.Thresholds.SwingReach()})
 		}
 	}
 	if len(missing) == 0 {

@@ -34,7 +34,8 @@ type Want struct {
 // NodeWant asks for what a node is derived from.
 type NodeWant struct {
 	Want
-	Facts []trail.Fact // of the node: its counters say what happened since they were read before (trail.BlocksSince)
+	Facts      []trail.Fact  // of the node: its counters say what happened since they were read before (trail.BlocksSince)
+	SwingReach time.Duration // how far before its rows its swings matter (trail.Thresholds.SwingReach)
 }
 
 // Asked names the objects whose requests are wanted.

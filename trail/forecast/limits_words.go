@@ -8,6 +8,14 @@ import (
 
 // Text says in some sentences whether the limits fit, and what to do.
 func (l Limits) Text() string {
+	if l.Busiest == nil {
+		return l.DescribeTraffic()
+	}
+	return l.DescribeTraffic() + " " + l.DescribeAdvice()
+}
+
+// DescribeTraffic says in some sentences how many migrations came, and how far they filled the slots.
+func (l Limits) DescribeTraffic() string {
 	days := trail.Age(l.To.Sub(l.From))
 	if l.Arrived == 0 {
 		return fmt.Sprintf("No migration came in the last %s.", days)
@@ -26,11 +34,11 @@ func (l Limits) Text() string {
 	} else {
 		text += " None waited for a slot."
 	}
-	return text + " " + l.describeAdvice()
+	return text
 }
 
-// describeAdvice says what to do.
-func (l Limits) describeAdvice() string {
+// DescribeAdvice says what to do.
+func (l Limits) DescribeAdvice() string {
 	better := func(i int, what string) string {
 		now, then := l.Options[0], l.Options[i]
 		return fmt.Sprintf("Raise %s: the same migrations would have waited %s in all, not %s, with up to %d side by side (%d now), "+
@@ -51,6 +59,15 @@ func (l Limits) describeAdvice() string {
 	}
 	return fmt.Sprintf("Too few to advise from: it takes %d that had a slot.", leastUses)
 }
+
+// HeldText returns for how long a migration has its slot, for a page.
+func (l Limits) HeldText() string { return formatAge(l.Held) }
+
+// UsedText returns which share of the cluster's slots was taken, for a page.
+func (l Limits) UsedText() string { return formatShare(l.Used) }
+
+// UsedText returns which share of the cluster's slots was taken in the hour, for a page.
+func (h BusyHour) UsedText() string { return formatShare(h.Used) }
 
 // WaitedText returns how long migrations would have waited, for a table.
 func (o Option) WaitedText() string { return formatAge(o.Waited) }

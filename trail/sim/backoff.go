@@ -10,18 +10,18 @@ const firstBackoff = 20 * time.Second
 // Source: kubevirt pkg/virt-controller/watch/migration/migration.go, defaultFinalizedMigrationGarbageCollectionBuffer.
 const keptMigrations = 5
 
-// heldUntil returns the time before which KubeVirt does not start a migration of an evacuation, zero where it may at once.
+// heldUntil returns the time before which KubeVirt does not start a migration of an evacuation or an update, zero where it may at once.
 // It is computed again from the VMIMs that still exist, so that it grows no more once the oldest are deleted.
 //
 // Source: kubevirt pkg/virt-controller/watch/migration/migration.go, handleMigrationBackoff.
 func (m *migration) heldUntil() time.Time {
-	if m.evacuates == "" {
+	if m.evacuates == "" && !m.updates {
 		return time.Time{}
 	}
 	wait, last := time.Duration(0), time.Time{}
 	for i := len(m.vmi.migrations) - 1; i >= 0; i-- {
 		older := m.vmi.migrations[i]
-		if older == m || older.evacuates == "" || !older.meta.DeletionAt.IsZero() {
+		if older == m || older.evacuates == "" && !older.updates || !older.meta.DeletionAt.IsZero() {
 			continue
 		}
 		if older.phase != "Failed" {

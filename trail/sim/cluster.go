@@ -16,6 +16,9 @@ type cluster struct {
 	watch       watcher
 	options     options
 	release     release
+	kubevirt    tracker.Meta // of the KubeVirt CR
+	upgrades    int          // of KubeVirt so far
+	evicted     time.Time    // when the workload updater last evicted
 	nodes       []*node
 	vms         []*vm
 	active      []*migration // those whose target pod exists and which are not over
@@ -228,14 +231,25 @@ func (c *cluster) closeLists() {
 	}
 }
 
+// labelsOf returns the labels of a node: one in two is of the pool gpu, as its name has it.
+func labelsOf(n *node) map[string]string {
+	labels := map[string]string{"topology.kubernetes.io/zone": "east-1", "node-role.kubernetes.io/worker": ""}
+	if isOfGPU(n.meta.Name) {
+		labels["node-role.kubernetes.io/gpu"] = ""
+	}
+	return labels
+}
+
+func isOfGPU(node string) bool { return node[len(node)-1]%2 == 0 }
+
 func (c *cluster) listNode(n *node) {
 	seen, meta := c.listObject(&n.meta)
-	c.recordSight(seen.At, tracker.NodeObservation{Seen: seen, Meta: meta})
+	c.recordSight(seen.At, tracker.NodeObservation{Seen: seen, Meta: meta, Labels: labelsOf(n)})
 }
 
 func (c *cluster) nodeChanged(n *node) {
 	seen, meta := c.updateObject(trail.ObjectNode, &n.meta, false)
-	o := tracker.NodeObservation{Seen: seen, Meta: meta, Unschedulable: n.cordoned}
+	o := tracker.NodeObservation{Seen: seen, Meta: meta, Labels: labelsOf(n), Unschedulable: n.cordoned}
 	if n.cordoned {
 		o.Taints = []tracker.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: trail.EffectNoSchedule}}
 	}

@@ -23,12 +23,12 @@
 //
 // One noun, one file: cluster.go (nodes, VMs and where the guests are), vmi.go and pod.go, kubevirt.go (releases, the
 // eviction webhook and the evacuation controller), migration.go (the life of one VMIM) with backoff.go and ending.go,
-// descheduler.go, drain.go, people.go, plot.go (what a run injects: loops, or what only looks like one), truth.go,
+// descheduler.go, drain.go, upgrade.go, people.go, plot.go (what a run injects: loops, or what only looks like one), truth.go,
 // run.go, cut.go (the same history through watches that break), big.go and long.go (large clusters). Start with run.go and plot.go.
 //
 // Not modelled: the cooldown plugin, restarts of the descheduler (and so CronJob mode) and of KubeVirt, Kubernetes
-// Events, the observer's admission reviews, dry runs, drain taints, paused guests, workload updates, decentralized
-// migrations, post-copy, budgets of users, evictors other than the descheduler and kubectl, and clocks that disagree.
+// Events, the observer's admission reviews, dry runs, drain taints, paused guests, workload updates but in runs of
+// upgrade.go, decentralized migrations, post-copy, budgets of users, evictors other than the descheduler and kubectl, and clocks that disagree.
 //
 // What a resolution of 1 s cannot order is kept from happening: an act of the descheduler stays 3 s away from what
 // happened before it on its node, and 2 s from what comes after (cluster.go, unclear and clear).

@@ -101,7 +101,7 @@ func (c *cluster) completeMigration(m *migration) {
 	c.endEvacuation(v, ClosedByMigrated)
 	v.state.EndedAt = truncateToSecond(c.clock.now)
 	c.placeGuest(v, m.target.node)
-	v.mark, v.source = "", ""
+	v.mark, v.source, v.outdated = "", "", false
 	v.pod = m.target
 	c.liftVMCurse(v.vm)
 	c.vmiChanged(v)

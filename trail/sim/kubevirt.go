@@ -34,18 +34,26 @@ const (
 	parallelPerNode    = 2
 )
 
-// recordSettings shows the KubeVirt CR, and the descheduler's policy where the collector was given it.
-func (c *cluster) recordSettings() {
-	settings := trail.KubeVirtSettings{Version: c.release.version}
+// buildSettings returns what the KubeVirt CR says.
+func (c *cluster) buildSettings() trail.KubeVirtSettings {
+	settings := trail.KubeVirtSettings{Version: c.release.version, WorkloadUpdateMethods: c.options.methods}
 	if c.release.queue && !c.release.short {
 		settings.FeatureGates = []string{"MigrationPriorityQueue"}
 	}
 	if c.options.perNode > 0 {
 		settings.ParallelOutboundPerNode, settings.ParallelPerCluster = new(int64(c.options.perNode)), new(int64(c.options.perCluster))
 	}
-	meta := tracker.Meta{UID: c.nextUID("kubevirt"), Namespace: "kubevirt", Name: "kubevirt"}
-	seen, m := c.listObject(&meta)
-	c.recordSight(seen.At, tracker.KubeVirtObservation{Seen: seen, Meta: m, Settings: settings})
+	if c.options.batch > 0 {
+		settings.BatchEvictionSize = new(int64(c.options.batch))
+	}
+	return settings
+}
+
+// recordSettings shows the KubeVirt CR, and the descheduler's policy where the collector was given it.
+func (c *cluster) recordSettings() {
+	c.kubevirt = tracker.Meta{UID: c.nextUID("kubevirt"), Namespace: "kubevirt", Name: "kubevirt"}
+	seen, m := c.listObject(&c.kubevirt)
+	c.recordSight(seen.At, tracker.KubeVirtObservation{Seen: seen, Meta: m, Settings: c.buildSettings()})
 	if c.options.policySeen {
 		policy := tracker.Meta{UID: c.nextUID("policy"), Name: "policy.yaml"}
 		seen, m := c.listObject(&policy)

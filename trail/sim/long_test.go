@@ -13,6 +13,9 @@ import (
 // TestLong plays two days: they follow each other without a break, end where other runs begin, and are the same each time.
 func TestLong(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes long: make check runs it")
+	}
 	play := func() (facts []trail.FactID, days []int) {
 		tr := tracker.New("long")
 		last := time.Time{}

@@ -15,6 +15,7 @@ type migration struct {
 	from       string      // the node of the guest when it was made
 	evacuates  string      // annotation kubevirt.io/evacuationMigration; empty where somebody else made it
 	evacuation *evacuation // the truth: the evacuation that was open when it was made
+	updates    bool        // annotation kubevirt.io/workloadUpdateMigration
 	priority   string
 	phase      string
 	times      []trail.PhaseTime
@@ -45,7 +46,7 @@ func (c *cluster) migrationChanged(m *migration) {
 	seen, meta := c.updateObject(trail.ObjectMigration, &m.meta, m.gone)
 	c.recordSight(seen.At, tracker.MigrationObservation{
 		Seen: seen, Meta: meta, VMI: m.vmi.vm.name, Phase: m.phase, PhaseTimes: slices.Clip(m.times), Conditions: slices.Clip(m.conditions),
-		State: m.state, EvacuationNode: m.evacuates, Evacuation: m.evacuates != "", Priority: m.priority,
+		State: m.state, EvacuationNode: m.evacuates, Evacuation: m.evacuates != "", WorkloadUpdate: m.updates, Priority: m.priority,
 	})
 }
 

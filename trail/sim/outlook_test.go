@@ -18,7 +18,7 @@ func TestOutlooksComeTrue(t *testing.T) {
 	said, soon := map[trail.Outlook]int{}, map[trail.Outlook]int{} // evacuations with an outlook at a moment, and those that succeeded within five minutes
 	seeds := uint64(20)
 	if testing.Short() {
-		seeds = 7
+		seeds = 3
 	}
 	for seed := range seeds {
 		run, tr := sim.New(seed), tracker.New("c1")

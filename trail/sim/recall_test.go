@@ -83,10 +83,10 @@ func TestDualRetryThroughBrokenWatches(t *testing.T) {
 	require.GreaterOrEqual(t, all.precision(), 0.97, "precision")
 }
 
-// countRuns returns how many of the runs of a test it looks at; with go test -short, as `make test` has it, a third.
+// countRuns returns how many of the runs of a test it looks at; with go test -short, as `make test` has it, a sixth.
 func countRuns(all int) int {
 	if testing.Short() {
-		return (all + 2) / 3
+		return (all + 5) / 6
 	}
 	return all
 }

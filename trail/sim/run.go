@@ -39,6 +39,8 @@ type options struct {
 	scatter      float64       // of the attempts of one VM around its own time, of the logarithm
 	perNode      int           // parallelOutboundMigrationsPerNode; zero: KubeVirt's own
 	perCluster   int           // parallelMigrationsPerCluster; zero: KubeVirt's own
+	methods      []string      // spec.workloadUpdateStrategy.workloadUpdateMethods
+	batch        int           // batchEvictionSize; zero: KubeVirt's own
 }
 
 // epoch is when the runs begin.

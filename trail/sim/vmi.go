@@ -17,6 +17,7 @@ type vmi struct {
 	times      []trail.PhaseTime
 	mark       string // status.evacuationNodeName
 	source     string // annotation kubevirt.io/eviction-source
+	outdated   bool   // label kubevirt.io/outdatedLauncherImage
 	requested  time.Time
 	state      *tracker.MigrationState
 	pod        *pod         // that runs the guest
@@ -80,7 +81,7 @@ func (c *cluster) vmiChanged(v *vmi) {
 
 func (v *vmi) newObservation(seen tracker.Seen, meta tracker.Meta) tracker.VMIObservation {
 	o := tracker.VMIObservation{
-		Seen: seen, Meta: meta, Node: v.node, Phase: v.phase, Strategy: v.vm.strategy, Mark: v.mark, EvictionSource: v.source,
+		Seen: seen, Meta: meta, Node: v.node, Phase: v.phase, Strategy: v.vm.strategy, Mark: v.mark, EvictionSource: v.source, Outdated: v.outdated,
 		PhaseTimes: slices.Clip(v.times), Conditions: []tracker.Condition{{Type: trail.ConditionLiveMigratable, Status: "True"}},
 	}
 	if !v.vm.migratable {
@@ -123,7 +124,7 @@ func (c *cluster) stopVMI(v *vmi, phase string) {
 		for _, m := range slices.Clone(v.migrations) {
 			c.abandonMigration(m)
 		}
-		v.over = true
+		v.over, v.outdated = true, false
 		c.placeGuest(v, "")
 		v.node = v.pod.node // its last state still names the node
 		c.vmiChanged(v)

@@ -73,12 +73,12 @@ func (t *Tracker) observeMigration(o MigrationObservation) []trail.Fact {
 // recordMigrationConditions records the conditions of a VMIM as they come and go.
 func (r *recorder) recordMigrationConditions(o MigrationObservation) {
 	for _, c := range o.Conditions {
-		r.recordCondition(trail.KindMigrationCondition, whatCondition+c.Type, c.Type, c, true)
+		r.recordCondition(trail.KindMigrationCondition, whatCondition+c.Type, c.Type, c, true, trail.ClockVirtController)
 	}
 	for _, a := range slices.Clone(r.object.state) {
 		typ, is := strings.CutPrefix(a.what, whatCondition)
 		if _, still := findCondition(o.Conditions, typ); is && !still && a.value != "" && !o.Gone {
-			r.recordCondition(trail.KindMigrationCondition, a.what, typ, Condition{Type: typ}, false)
+			r.recordCondition(trail.KindMigrationCondition, a.what, typ, Condition{Type: typ}, false, trail.ClockVirtController)
 		}
 	}
 }

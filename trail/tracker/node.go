@@ -13,7 +13,8 @@ type NodeObservation struct {
 	Meta
 	Unschedulable bool
 	Taints        []Taint
-	Ready         *Condition // condition Ready; nil where the node has none
+	Ready         *Condition        // condition Ready; nil where the node has none
+	Labels        map[string]string // those that are recorded
 }
 
 // Taint is one entry of a Node's spec.taints.
@@ -34,6 +35,7 @@ func (t *Tracker) observeNode(o NodeObservation) []trail.Fact {
 	r.recordCordon(o)
 	r.recordTaints(o)
 	r.recordReadiness(o.Ready)
+	r.recordLabels(o.Labels)
 	if o.Gone {
 		r.recordNodeGone()
 	}
@@ -101,6 +103,14 @@ func (r *recorder) recordReadiness(c *Condition) {
 	if r.changeAspect(whatReady, value) {
 		detail := &trail.ConditionDetail{Type: "Ready", Status: c.Status, Reason: c.Reason, Message: c.Message}
 		r.recordDated(kind, reason, whatReady, value, clockTime{c.ChangedAt, trail.ClockEmitter}).withEvidence("status.conditions[Ready]").withDetail(detail)
+	}
+}
+
+// recordLabels records where the node is and of what kind, when that was first seen and when it changed.
+func (r *recorder) recordLabels(labels map[string]string) {
+	detail := trail.ReadNodeLabels(labels)
+	if r.changeAspect(trail.WhatLabels, detail.String()) {
+		r.recordChange(trail.KindNodeLabels, trail.ReasonLabelsSeen, trail.WhatLabels, detail.String()).withEvidence("metadata.labels").withDetail(detail)
 	}
 }
 

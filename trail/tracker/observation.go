@@ -7,8 +7,8 @@ import (
 )
 
 // Observation is one thing that a collector saw: an object (VMIObservation, PodObservation, MigrationObservation,
-// NodeObservation, KubeVirtObservation, MigrationPolicyObservation, PolicyObservation, KubeEventObservation), a call of the API server
-// (RequestObservation), the metrics of the descheduler (ScrapeObservation), how loaded the nodes of a migration were
+// NodeObservation, KubeVirtObservation, MigrationPolicyObservation, PolicyObservation, KubeEventObservation, EvictionRequestObservation,
+// EvictionObservation), a call of the API server (RequestObservation), the metrics of the descheduler (ScrapeObservation), how loaded the nodes of a migration were
 // (LoadObservation), the end of a list (ListObservation) or a hole in what it can see (GapObservation).
 type Observation interface{ SeenAt() time.Time }
 

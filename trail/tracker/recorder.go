@@ -101,7 +101,12 @@ func (r *recorder) epochKey() string {
 
 // isRestored reports whether a restore of etcd brings an object of a kind back to an earlier state that is recorded by its steps.
 func isRestored(k trail.ObjectKind) bool {
-	return k == trail.ObjectVMI || k == trail.ObjectMigration || k == trail.ObjectPod || k == trail.ObjectNode || k == trail.ObjectMigrationPolicy
+	switch k {
+	case trail.ObjectVMI, trail.ObjectMigration, trail.ObjectPod, trail.ObjectNode, trail.ObjectMigrationPolicy, trail.ObjectEvictionRequest, trail.ObjectEviction:
+		return true
+	case trail.ObjectKubeVirt, trail.ObjectKubeEvent, trail.ObjectPolicy, trail.ObjectSource, trail.ObjectRequest, trail.ObjectDescheduler, trail.ObjectNodeLoad:
+	}
+	return false
 }
 
 // goneReason returns why an object exists no more.

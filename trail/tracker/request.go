@@ -77,7 +77,7 @@ func (o RequestObservation) buildSubject() trail.Subject {
 		return trail.Subject{Kind: trail.SubjectNode, Name: o.Name}
 	case trail.ActionEvict:
 	}
-	return trail.Subject{Kind: trail.SubjectPod, Name: o.Namespace + "/" + o.Name}
+	return podSubject(o.Namespace, o.Name)
 }
 
 // actionReasons has the reason of the fact for each action that is no eviction.

@@ -95,7 +95,8 @@ func (o *object) fillNames(f trail.Fact) {
 		if d, ok := f.Detail.(*trail.PodDetail); ok {
 			o.name = d.Pod
 		}
-	case trail.ObjectKubeVirt, trail.ObjectMigrationPolicy, trail.ObjectKubeEvent, trail.ObjectPolicy, trail.ObjectSource, trail.ObjectRequest, trail.ObjectDescheduler, trail.ObjectNodeLoad:
+	case trail.ObjectKubeVirt, trail.ObjectMigrationPolicy, trail.ObjectEvictionRequest, trail.ObjectEviction, trail.ObjectKubeEvent, trail.ObjectPolicy,
+		trail.ObjectSource, trail.ObjectRequest, trail.ObjectDescheduler, trail.ObjectNodeLoad:
 	}
 }
 
@@ -154,6 +155,10 @@ func (t *Tracker) dispatchObservation(o Observation) []trail.Fact {
 		return t.observePolicy(o)
 	case MigrationPolicyObservation:
 		return t.observeMigrationPolicy(o)
+	case EvictionRequestObservation:
+		return t.observeEvictionRequest(o)
+	case EvictionObservation:
+		return t.observeEviction(o)
 	case KubeEventObservation:
 		return t.observeKubeEvent(o)
 	case ListObservation:
@@ -207,6 +212,10 @@ func (t *Tracker) recordGone(key objectKey, seen Seen, rv string) []trail.Fact {
 		r.recordNodeGone()
 	case trail.ObjectMigrationPolicy:
 		r.recordMigrationPolicyGone()
+	case trail.ObjectEvictionRequest:
+		r.recordEvictionRequestGone()
+	case trail.ObjectEviction:
+		r.recordEvictionGone()
 	case trail.ObjectKubeVirt, trail.ObjectKubeEvent, trail.ObjectPolicy, trail.ObjectSource, trail.ObjectRequest, trail.ObjectDescheduler, trail.ObjectNodeLoad:
 	}
 	return r.facts

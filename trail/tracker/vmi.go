@@ -17,6 +17,7 @@ type VMIObservation struct {
 	Strategy       string // spec.evictionStrategy; empty when unset
 	Mark           string // status.evacuationNodeName; empty when not marked
 	EvictionSource string // annotation kubevirt.io/eviction-source; empty when absent
+	Outdated       bool   // label kubevirt.io/outdatedLauncherImage is there
 	Conditions     []Condition
 	PhaseTimes     []trail.PhaseTime
 	State          *MigrationState // of the last migration handed over, which need not be the one under way
@@ -27,6 +28,7 @@ const (
 	whatNode      = "node"
 	whatMark      = "mark"
 	whatSource    = "annotation/kubevirt.io/eviction-source"
+	whatOutdated  = "label/kubevirt.io/outdatedLauncherImage"
 	whatEnded     = "ended"
 	whatDeletion  = "deletion" // of a VMI or a VMIM: it was asked for
 	whatCompleted = "completed"
@@ -67,6 +69,7 @@ func (t *Tracker) observeVMI(o VMIObservation) []trail.Fact {
 	r.recordVMIResult(o)
 	r.recordPlacement(o)
 	r.recordMark(o, at != "" && at != o.Node)
+	r.recordOutdated(o)
 	r.recordVMIConditions(o)
 	r.recordVMIDeletion(o)
 	r.recordVMIEnd(o)
@@ -144,6 +147,29 @@ func (r *recorder) recordMarkCleared(o VMIObservation, old string, detail *trail
 	r.recordChange(trail.KindEvacuationUnmarked, reason, whatMark, "").withEvidence("status.evacuationNodeName").withDetail(detail).Node = old
 }
 
+// recordOutdated records that the virt-launcher of a guest became outdated, or that it is current again. The label has no time of its
+// own. Of a guest that has ended KubeVirt takes it off, which says nothing.
+//
+// Source: kubevirt pkg/virt-controller/watch/vmi/lifecycle.go, setLauncherContainerInfo; pkg/virt-handler/migration-target.go,
+// ackMigrationCompletion: the label goes and nodeName changes in one update.
+func (r *recorder) recordOutdated(o VMIObservation) {
+	if o.Gone || o.Phase == "Succeeded" || o.Phase == "Failed" {
+		return
+	}
+	value := ""
+	if o.Outdated {
+		value = "true"
+	}
+	if !r.changeAspect(whatOutdated, value) {
+		return
+	}
+	kind, reason := trail.KindLauncherOutdated, trail.ReasonLabelSet
+	if !o.Outdated {
+		kind, reason = trail.KindLauncherCurrent, trail.ReasonLabelRemoved
+	}
+	r.recordChange(kind, reason, whatOutdated, value).withEvidence("metadata.labels[kubevirt.io/outdatedLauncherImage]").Node = o.Node
+}
+
 // recordVMIConditions records the conditions that explain why a VMI moves or cannot. LiveMigratable is expected to be
 // True and is re-created on every change, so only False is a state of its own; the others are expected to be absent.
 func (r *recorder) recordVMIConditions(o VMIObservation) {
@@ -152,12 +178,12 @@ func (r *recorder) recordVMIConditions(o VMIObservation) {
 		if quiet := typ == trail.ConditionLiveMigratable && c.Status == "True"; quiet {
 			c, present = Condition{Type: typ}, false
 		}
-		r.recordCondition(trail.KindVMICondition, conditionWhat[typ], typ, c, present)
+		r.recordCondition(trail.KindVMICondition, conditionWhat[typ], typ, c, present, trail.ClockVirtController)
 	}
 }
 
-// recordCondition records that a condition appeared, changed or went away.
-func (r *recorder) recordCondition(kind trail.Kind, what, typ string, c Condition, present bool) {
+// recordCondition records that a condition appeared, changed or went away. Its time is of the clock.
+func (r *recorder) recordCondition(kind trail.Kind, what, typ string, c Condition, present bool, clock trail.Clock) {
 	value := ""
 	if present {
 		value = c.Status + ":" + c.Reason
@@ -172,7 +198,7 @@ func (r *recorder) recordCondition(kind trail.Kind, what, typ string, c Conditio
 	detail := &trail.ConditionDetail{Type: typ, Status: c.Status, Reason: c.Reason, Message: c.Message}
 	f := r.recordChange(kind, reason, what, value).withEvidence("status.conditions[" + typ + "]").withDetail(detail)
 	if present {
-		f.withTime(clockTime{c.ChangedAt, trail.ClockVirtController})
+		f.withTime(clockTime{c.ChangedAt, clock})
 	}
 }
 

@@ -22,7 +22,7 @@
 // with the length of the period.
 //
 // One noun, one file: policy.go (what may be different, and how it is written), sweep.go (a setting from here to there), question.go and
-// answer.go (question and answer), row.go (results that are the same, joined), recommend.go (which policy to take), patch.go (how it is set
+// answer.go (question and answer), row.go (results that are the same, joined), recommend.go (which policy to take), advise.go (the same, checked week by week), patch.go (how it is set
 // today), event.go (what goes in), replay.go (the order of things), evacuation.go (asked, tried, given up),
 // cooldown.go and slots.go (the two rules of the descheduler), block.go (what its counters say was kept from it), loop.go, change.go
 // (one difference, and its sentence).

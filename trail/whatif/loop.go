@@ -32,9 +32,10 @@ func (r *Replay) loopOpened(l *trail.Loop) {
 		r.scheduleAt(l.ClosedAt, func() { r.evaluateDualLoop(d) })
 	case trail.LoopEndlessRetry, trail.LoopPriorityInversion, trail.LoopUnansweredExternal:
 		r.countAvoidedLoop(l, e != nil && !e.open, e != nil)
-	case trail.LoopShutdownChurn: // what became of a VM that was shut down is not replayed
+	case trail.LoopShutdownChurn, trail.LoopRepeatedFailures, trail.LoopOscillation:
+		// What became of a VM that was shut down, of a migration that failed, or of a node is not replayed.
 		r.countAvoidedLoop(l, false, false)
-	case trail.LoopPingPong, trail.LoopChurn:
+	case trail.LoopPingPong, trail.LoopChurn, trail.LoopFrequentMoves:
 		// What it counts goes on for as long as it is open, so that it is judged when that is over.
 		end := l.ClosedAt
 		if end.IsZero() || end.After(r.history.Until) {
@@ -136,14 +137,18 @@ func (r *Replay) evaluateMoveLoop(l *trail.Loop) {
 	fewer, sooner := len(left) < len(l.Evidence), false
 	for _, at := range v.moved { // which count, too, though where to is not known
 		sooner = sooner || len(l.Evidence) > 0 && at.After(l.Evidence[0].At)
-		if l.Kind == trail.LoopChurn {
+		if l.Kind != trail.LoopPingPong {
 			left = append(left, at)
 		}
 	}
 	slices.SortFunc(left, time.Time.Compare)
 	within, most := r.history.Thresholds.MovesWithin, r.history.Thresholds.Moves
-	if l.Kind == trail.LoopPingPong {
+	switch l.Kind {
+	case trail.LoopPingPong:
 		within, most = r.history.Thresholds.ReturnWithin, r.history.Thresholds.Returns
+	case trail.LoopFrequentMoves:
+		most = r.history.Thresholds.AllMoves
+	default:
 	}
 	enough := false
 	for i := most - 1; i < len(left); i++ {

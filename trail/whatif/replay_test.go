@@ -86,6 +86,9 @@ type replayed struct {
 func TestRecordedPolicyChangesNothing(t *testing.T) {
 	t.Parallel()
 	evictions, loops, n := 0, 0, countRuns(*runs)
+	if testing.Short() {
+		n /= 2
+	}
 	for seed, both := range eachRun(n, func(p past) (out [2]replayed) {
 		said := whatif.Policy{}
 		said.NodeLimit, said.TotalLimit, _ = trail.NewEnv(p.Rules).SlotLimits(p.Since)

@@ -28,6 +28,7 @@ func Compare(seen, recorded History) Report {
 	compareLists(r, "mark", seen.Marks, recorded.Marks, func(m Mark) string { return m.VMI + " on " + m.Node }, func(m Mark) time.Time { return m.From }, compareMark)
 	compareLists(r, "migration", seen.Migrations, recorded.Migrations, func(m Migration) string { return m.VMI + " " + m.UID }, func(Migration) time.Time { return time.Time{} }, compareMigration)
 	compareLists(r, "stay", seen.Stays, recorded.Stays, func(s Stay) string { return s.VMI + " " + s.UID }, func(s Stay) time.Time { return s.From }, compareStay)
+	compareLists(r, "upgrade wave", seen.Waves, recorded.Waves, func(w Wave) string { return "to " + w.To }, func(Wave) time.Time { return time.Time{} }, compareWave)
 	compareBackoffs(r, seen.Migrations, recorded.Backoffs)
 	slices.Sort(r.Differences)
 	return r.Report
@@ -102,6 +103,9 @@ func compareMigration(r *comparison, what string, seen, recorded Migration) {
 			r.addDifference("%s: %s %q, recorded %q", what, field.name, field.seen, field.recorded)
 		}
 	}
+	if seen.Update && !recorded.Update {
+		r.addDifference("%s: KubeVirt made it to update the VMI, not recorded", what)
+	}
 	for _, phase := range slices.Sorted(maps.Keys(seen.Phases)) {
 		r.Compared++
 		r.compareTimes(what+": "+phase, seen.Phases[phase], recorded.Phases[phase])
@@ -115,6 +119,12 @@ func compareStay(r *comparison, what string, seen, recorded Stay) {
 	}
 	r.compareTimes("beginning of the "+what, seen.From, recorded.From)
 	r.compareTimes("end of the "+what, seen.Until, recorded.Until)
+}
+
+func compareWave(r *comparison, what string, seen, recorded Wave) {
+	if seen != recorded {
+		r.addDifference("%s: seen %+v, recorded %+v", what, seen, recorded)
+	}
 }
 
 // compareBackoffs compares how long KubeVirt is said to wait with when its next attempt for the VMI left Pending: not before, and not much later.

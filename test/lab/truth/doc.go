@@ -12,7 +12,7 @@
 //
 // Its files:
 //
-//   - history.go: what happened: requests, marks, migrations, stays, backoffs
+//   - history.go: what happened: requests, marks, migrations, stays, backoffs; wave.go: what became of the VMs that an upgrade left outdated
 //   - witness.go: reads it from the objects; audit.go from the audit log; rows.go from evictrail's views
 //   - compare.go: what differs
 package truth

@@ -9,6 +9,7 @@ type History struct {
 	Migrations []Migration `json:"migrations"`
 	Stays      []Stay      `json:"stays"`
 	Backoffs   []Backoff   `json:"backoffs,omitempty"` // only of evictrail: the components show the wait, not its length
+	Waves      []Wave      `json:"waves,omitempty"`
 }
 
 // Request is one call of pods/eviction on a virt-launcher pod that was answered. Dry runs are none.
@@ -37,6 +38,7 @@ type Migration struct {
 	Phase   string               `json:"phase"`             // the last one that was seen
 	Phases  map[string]time.Time `json:"phases"`            // of status.phaseTransitionTimestamps: whole seconds
 	Failure string               `json:"failure,omitempty"` // status.migrationState.failureReason
+	Update  bool                 `json:"update,omitempty"`  // KubeVirt made it to update the VMI: annotation kubevirt.io/workloadUpdateMigration
 }
 
 // Stay is the time in which the guest of a VMI ran on a node.

@@ -23,11 +23,12 @@ WHERE cluster = @cluster`
 const migrationsQuery = `
 SELECT m.migration_uid AS uid, m.namespace || '/' || m.vmi AS vmi, coalesce(m.source_node, '') AS source, coalesce(m.target_node, '') AS target,
        coalesce(m.phase, '') AS phase, coalesce(m.failure_text, '') AS failure,
+       m.trigger = 'workload_update' AS "update",
        coalesce(jsonb_object_agg(p.phase, p.at) FILTER (WHERE p.phase <> ''), '{}') AS phases
 FROM evictrail_v1.migrations AS m
 LEFT JOIN evictrail_v1.migration_phases AS p USING (cluster, migration_uid)
 WHERE m.cluster = @cluster
-GROUP BY m.migration_uid, m.namespace, m.vmi, m.source_node, m.target_node, m.phase, m.failure_text`
+GROUP BY m.migration_uid, m.namespace, m.vmi, m.source_node, m.target_node, m.phase, m.failure_text, m.trigger`
 
 const staysQuery = `
 SELECT namespace || '/' || vmi AS vmi, vmi_uid AS uid, node, from_at AS "from", coalesce(to_at, '0001-01-01Z') AS until
@@ -41,6 +42,12 @@ WHERE cluster = @cluster
   AND layer = 'kubevirt_backoff'
   AND reason = 'migration_failed'
   AND until IS NOT NULL`
+
+const wavesQuery = `
+SELECT coalesce(version_from, '') AS "from", coalesce(version_to, '') AS "to", vms, vms_left AS "left", vms_staying AS staying, moved, shut_down,
+       failed_attempts AS failed, moved_again, coalesce(most_at_once, 0) AS most_at_once, coalesce(parallel_limit, 0) AS parallel_limit
+FROM evictrail_v1.upgrade_waves
+WHERE cluster = @cluster`
 
 // Load reads from evictrail's views what it recorded of a cluster.
 func Load(ctx context.Context, databaseURL, cluster string) (h History, err error) {
@@ -56,7 +63,10 @@ func Load(ctx context.Context, databaseURL, cluster string) (h History, err erro
 	if h.Stays, err = Rows[Stay](ctx, databaseURL, cluster, staysQuery); err != nil {
 		return h, err
 	}
-	h.Backoffs, err = Rows[Backoff](ctx, databaseURL, cluster, backoffsQuery)
+	if h.Backoffs, err = Rows[Backoff](ctx, databaseURL, cluster, backoffsQuery); err != nil {
+		return h, err
+	}
+	h.Waves, err = Rows[Wave](ctx, databaseURL, cluster, wavesQuery)
 	return h, err
 }
 

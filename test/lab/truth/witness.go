@@ -20,6 +20,13 @@ import (
 var (
 	vmis       = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachineinstances"}
 	migrations = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachineinstancemigrations"}
+	kubeVirts  = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "kubevirts"}
+)
+
+// What KubeVirt writes on VMIs that are outdated, and on migrations by which it updates them.
+const (
+	outdatedLabel    = "kubevirt.io/outdatedLauncherImage"
+	updateAnnotation = "kubevirt.io/workloadUpdateMigration"
 )
 
 // Witness notes what the objects of a cluster show. Its methods may be called at any time.
@@ -28,6 +35,12 @@ type Witness struct {
 	marks      map[string][]*Mark // by UID of the VMI, in order
 	stays      map[string][]*Stay // by UID of the VMI, in order
 	migrations map[string]*Migration
+	guests     map[string]*guest // that were outdated, by UID of the VMI
+	kubeVirt   kubeVirt
+}
+
+func newWitness() *Witness {
+	return &Witness{marks: map[string][]*Mark{}, stays: map[string][]*Stay{}, migrations: map[string]*Migration{}, guests: map[string]*guest{}}
 }
 
 // Watch begins to watch a cluster and returns once it has seen what is there. It watches until ctx ends.
@@ -36,9 +49,11 @@ func Watch(ctx context.Context, config *rest.Config) (*Witness, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch the cluster: %w", err)
 	}
-	w := &Witness{marks: map[string][]*Mark{}, stays: map[string][]*Stay{}, migrations: map[string]*Migration{}}
+	w := newWitness()
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
-	for kind, note := range map[schema.GroupVersionResource]func(o *unstructured.Unstructured, gone bool){vmis: w.noteVMI, migrations: w.noteMigration} {
+	for kind, note := range map[schema.GroupVersionResource]func(o *unstructured.Unstructured, gone bool){
+		vmis: w.noteVMI, migrations: w.noteMigration, kubeVirts: w.noteKubeVirt,
+	} {
 		_, err := factory.ForResource(kind).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(o any) { note(objectOf(o), false) },
 			UpdateFunc: func(_, o any) { note(objectOf(o), false) },
@@ -87,6 +102,7 @@ func (w *Witness) noteVMI(o *unstructured.Unstructured, gone bool) {
 	if gone {
 		mark, node = "", ""
 	}
+	w.noteGuest(o, node == "")
 	if m := lastOf(w.marks[uid]); m != nil && m.Until.IsZero() && m.Node != mark {
 		m.Until = now
 	}
@@ -101,6 +117,37 @@ func (w *Witness) noteVMI(o *unstructured.Unstructured, gone bool) {
 	}
 }
 
+// noteGuest notes whether a VMI is outdated. What was when it ended stays.
+func (w *Witness) noteGuest(o *unstructured.Unstructured, ended bool) {
+	_, outdated := o.GetLabels()[outdatedLabel]
+	g := w.guests[string(o.GetUID())]
+	switch {
+	case g == nil && !outdated, g != nil && g.ended:
+		return
+	case g == nil:
+		g = &guest{}
+		w.guests[string(o.GetUID())] = g
+	}
+	g.ended, g.outdated = ended && outdated, outdated && !ended
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range conditions {
+		if condition, _ := c.(map[string]any); condition["type"] == "LiveMigratable" {
+			g.fixed = condition["status"] == "False"
+		}
+	}
+}
+
+// noteKubeVirt notes the version of KubeVirt, and how many migrations it runs at once.
+func (w *Witness) noteKubeVirt(o *unstructured.Unstructured, _ bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if version := textOf(o, "status", "observedKubeVirtVersion"); version != "" && !slices.Contains(w.kubeVirt.versions, version) {
+		w.kubeVirt.versions = append(w.kubeVirt.versions, version)
+	}
+	parallel, _, _ := unstructured.NestedInt64(o.Object, "spec", "configuration", "migrations", "parallelMigrationsPerCluster")
+	w.kubeVirt.parallel = int(parallel)
+}
+
 // noteMigration notes how far a migration has come. Its phases stay when it is gone.
 func (w *Witness) noteMigration(o *unstructured.Unstructured, _ bool) {
 	w.mu.Lock()
@@ -112,6 +159,7 @@ func (w *Witness) noteMigration(o *unstructured.Unstructured, _ bool) {
 		w.migrations[uid] = m
 	}
 	m.Phase = textOf(o, "status", "phase")
+	_, m.Update = o.GetAnnotations()[updateAnnotation]
 	for field, to := range map[string]*string{"sourceNode": &m.Source, "targetNode": &m.Target, "failureReason": &m.Failure} {
 		if value := textOf(o, "status", "migrationState", field); value != "" {
 			*to = value
@@ -136,7 +184,7 @@ func lastOf[T any](all []*T) *T {
 	return all[len(all)-1]
 }
 
-// History returns what was seen so far: marks, migrations and stays.
+// History returns what was seen so far: marks, migrations, stays and the wave of an upgrade.
 func (w *Witness) History() History {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,6 +194,7 @@ func (w *Witness) History() History {
 		m.Phases = maps.Clone(m.Phases)
 		h.Migrations = append(h.Migrations, m)
 	}
+	h.Waves = countWave(w.guests, h.Migrations, w.kubeVirt)
 	return h
 }
 
