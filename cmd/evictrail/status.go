@@ -127,12 +127,15 @@ func (r *recorder) collectSigns(at time.Time) trail.ReplicaSigns {
 	return s
 }
 
-// evaluateStatus judges how it stands with the recording of our cluster: by what this process knows now, and by what the other replicas said last.
+// evaluateStatus judges how it stands with the recording of our cluster: by what this process knows now, and by what the other replicas said last. As long as this
+// process is not ready by what it knows itself, it is not, whatever the others record: an update of all replicas, one after the other, waits for each.
 func (r *recorder) evaluateStatus(context.Context) trail.RecorderStatus {
 	at := nowUTC()
 	signs := r.overlaySigns(r.others.Load(), at)
 	signs.Standby = r.db.reads.Signs()
-	return signs.Status(at)
+	status := signs.Status(at)
+	status.Unready = status.Unready || signs.Replicas[0].Unready // its own report
+	return status
 }
 
 // overlayRead implements read.Overlay. A recorder that does not know its cluster yet has a place of its own, without a name.

@@ -160,6 +160,19 @@ func TestStateUnnamed(t *testing.T) {
 	require.Contains(t, strings.Join(r.evaluateStatus(t.Context()).Why, " "), "The database has taken no writes since ")
 }
 
+// TestAReplicaIsReadyOnceItWatches judges a replica that has just begun beside one that records well: the cluster is recorded, and yet an
+// update that stops the other now would make a gap.
+func TestAReplicaIsReadyOnceItWatches(t *testing.T) {
+	t.Parallel()
+	now := nowUTC()
+	r := &recorder{f: &runFlags{}, db: &database{}, watching: &watcher{}, started: now, leading: newLeadership(now)}
+	other := trail.ReplicaReport{Replica: "other", AliveAt: now, StartedAt: now.Add(-time.Hour), State: trail.RecorderRecording, Leader: trail.LeaderSigns{Leads: true, Known: true, DerivedAt: now}}
+	r.others.Store(&trail.ClusterSigns{Cluster: "c1", Replicas: []trail.ReplicaReport{other}})
+	st := r.evaluateStatus(t.Context())
+	require.Equal(t, trail.RecorderDegraded, st.State, "the other records")
+	require.True(t, st.Unready)
+}
+
 // writeLate is how long after it was due a first write counts as one that fails.
 const writeLate = 10 * time.Second
 

@@ -135,12 +135,13 @@ func (r *Replication) Exec(address, statement string) {
 	require.NoError(r.tb, err)
 }
 
-// Answers reports whether a server does.
-func (r *Replication) Answers(address string) bool {
+// IsTrue reports whether a server answers a query, and with true.
+func (r *Replication) IsTrue(address, query string) bool {
 	conn, err := pgx.Connect(r.tb.Context(), address)
 	if err != nil {
 		return false
 	}
-	_ = conn.Close(r.tb.Context())
-	return true
+	defer func() { _ = conn.Close(context.WithoutCancel(r.tb.Context())) }()
+	var is bool
+	return conn.QueryRow(r.tb.Context(), query, pgx.QueryExecModeSimpleProtocol).Scan(&is) == nil && is
 }

@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,6 +32,16 @@ func buildPrevious(t *testing.T) (program string) {
 		require.NoError(t, err, string(out))
 	}
 	return filepath.Join(dir, "evictrail")
+}
+
+// awaitWatching waits until a program has listed what it watches. The version before says that it is ready as soon as another replica records: what
+// happens before its own lists would be recorded by the other as it was seen, and by it from a list.
+func awaitWatching(e *evictrail) {
+	e.t.Helper()
+	e.awaitReady()
+	awaitCondition(e.t, time.Minute, "VMIs and migrations are listed", func() bool {
+		return !slices.Contains(e.sumMetricByLabels("evictrail_watch_synced", `"virtualmachineinstances"`, `"virtualmachineinstancemigrations"`), 0)
+	})
 }
 
 // TestT17Versions upgrades and downgrades between this version and the one before, each of which records a part, and then (T16) has both record at once, while
@@ -64,8 +75,8 @@ func TestT17Versions(t *testing.T) {
 	began = time.Now()
 	before.start()
 	now.start()
-	before.awaitReady()
-	now.awaitReady()
+	awaitWatching(before)
+	awaitWatching(now)
 	turns := map[*evictrail]int{}
 	for range changes {
 		was := awaitLeader(t, []*evictrail{before, now})
@@ -77,7 +88,7 @@ func TestT17Versions(t *testing.T) {
 		require.Same(t, other, awaitLeader(t, []*evictrail{other}))
 		awaitDerived(t, both, c)
 		was.start()
-		was.awaitReady()
+		awaitWatching(was)
 	}
 	c.releaseTransitions(len(c.truth))
 	awaitDerived(t, both, c)
