@@ -2,6 +2,7 @@ package chaos_test
 
 import (
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -55,7 +56,8 @@ func TestT10AuditFlood(t *testing.T) { //nolint:paralleltest // timed decides
 		answers[code]++
 		events += len(ids)
 		switch {
-		case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET): // it was answered before all was sent, and the answer lost: an API server comes again
+		case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF):
+			// It was answered before all was sent, and the answer lost, or it was one connection too many on a busy machine: an API server comes again.
 		case err != nil:
 			t.Errorf("send: %v", err)
 		case code == http.StatusOK:
