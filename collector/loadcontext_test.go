@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/evictrail/evictrail/remote"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -127,7 +128,7 @@ func TestNodeViewIsKeptForAWhile(t *testing.T) {
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	r := startCollector(t, newAPI(), &sink{}, useAuditClock)
-	s, err := r.NewScraper(ScrapeTarget{URL: server.URL, Interval: ScrapeInterval})
+	s, err := r.NewScraper(ScrapeTarget{Server: remote.Server{URL: server.URL}, Interval: ScrapeInterval})
 	require.NoError(t, err)
 	view := func(value string) string {
 		return scrapeText(1795221213) + `descheduler_lownodeutilization_node_utilization_value{node="n1",resource="cpu"} ` + value + `

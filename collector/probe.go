@@ -210,7 +210,7 @@ func decodeResult(answer rest.Result, into any) error {
 
 // Metrics reads the metrics of a descheduler once.
 func (t *ScrapeTarget) Metrics(ctx context.Context) (tracker.ScrapeObservation, error) {
-	client, err := t.newHTTPClient()
+	client, err := t.newClient()
 	if err != nil {
 		return tracker.ScrapeObservation{}, err
 	}

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -18,8 +16,8 @@ import (
 	prometheus "github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
-	"k8s.io/client-go/rest"
 
+	"github.com/evictrail/evictrail/remote"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -74,10 +72,7 @@ var nodeLabels = []model.LabelName{"exported_node", "node", "nodename", "instanc
 
 // PrometheusTarget says where a Prometheus is, and what it is asked.
 type PrometheusTarget struct {
-	URL       string
-	TokenFile string      // with the bearer token to send, read again when it changes; empty: none
-	CAFile    string      // with the CA of the certificate, read again when it changes; empty: those of the system
-	Insecure  bool        // do not check the certificate
+	remote.Server
 	Queries   []LoadQuery // of nodes
 	Transfers []LoadQuery // of VMs that move; one without values is not asked
 }
@@ -85,7 +80,7 @@ type PrometheusTarget struct {
 // Prometheus asks a Prometheus how loaded nodes were. It is not safe for concurrent use.
 type Prometheus struct {
 	target PrometheusTarget
-	ca     []byte
+	client *remote.Client
 	api    v1.API
 	log    *slog.Logger
 	warned map[string]string // the last warning to each query, which was logged
@@ -94,36 +89,30 @@ type Prometheus struct {
 
 // NewPrometheus makes a source of load. Its errors are of the files and the URL that the target names.
 func NewPrometheus(target PrometheusTarget, log *slog.Logger) (*Prometheus, error) {
-	p := &Prometheus{target: target, log: log, warned: map[string]string{}, answer: map[string]int{}}
+	client, err := remote.NewClient(target.Server, queryTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("ask Prometheus: %w", err)
+	}
+	p := &Prometheus{target: target, client: client, log: log, warned: map[string]string{}, answer: map[string]int{}}
 	return p, p.renewClient()
 }
 
 // renewClient makes a client where there is none yet, or the CA has changed.
 func (p *Prometheus) renewClient() error {
-	var ca []byte
-	if p.target.CAFile != "" {
-		var err error
-		if ca, err = os.ReadFile(p.target.CAFile); err != nil {
-			return fmt.Errorf("ask Prometheus: %w", err)
-		}
+	client, renewed, err := p.client.Current()
+	if err != nil {
+		return fmt.Errorf("ask Prometheus: %w", err)
 	}
-	if p.api != nil && bytes.Equal(ca, p.ca) {
+	if p.api != nil && !renewed {
 		return nil
 	}
-	client, err := rest.HTTPClientFor(&rest.Config{
-		BearerTokenFile: p.target.TokenFile, UserAgent: rest.DefaultKubernetesUserAgent(), Timeout: queryTimeout,
-		TLSClientConfig: rest.TLSClientConfig{CAData: ca, Insecure: p.target.Insecure},
-	})
+	bounded := *client
+	bounded.Transport = boundedAnswers{cmp.Or(client.Transport, http.DefaultTransport)}
+	c, err := prometheus.NewClient(prometheus.Config{Address: p.target.URL, Client: &bounded})
 	if err != nil {
 		return fmt.Errorf("ask Prometheus: %w", err)
 	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token is for this host alone
-	client.Transport = boundedAnswers{cmp.Or(client.Transport, http.DefaultTransport)}
-	c, err := prometheus.NewClient(prometheus.Config{Address: p.target.URL, Client: client})
-	if err != nil {
-		return fmt.Errorf("ask Prometheus: %w", err)
-	}
-	p.api, p.ca = v1.NewAPI(c), ca
+	p.api = v1.NewAPI(c)
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/stretchr/testify/require"
 
+	"github.com/evictrail/evictrail/remote"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -67,7 +68,7 @@ func newOracle(t *testing.T, o *oracle, change func(*PrometheusTarget)) (*Promet
 	t.Helper()
 	server := httptest.NewServer(o)
 	t.Cleanup(server.Close)
-	target := PrometheusTarget{URL: server.URL, Queries: []LoadQuery{{Name: "view", Values: []string{"view"}, Threshold: "limit"}, {Name: "cpu", Values: []string{"rule", "raw"}}}}
+	target := PrometheusTarget{Server: remote.Server{URL: server.URL}, Queries: []LoadQuery{{Name: "view", Values: []string{"view"}, Threshold: "limit"}, {Name: "cpu", Values: []string{"rule", "raw"}}}}
 	if change != nil {
 		change(&target)
 	}
@@ -247,7 +248,7 @@ func TestPrometheusFilesAreReadAgain(t *testing.T) {
 	write := func(file, text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
 	write(token, "secret\n")
 	write(ca, wrongCA)
-	p, err := NewPrometheus(PrometheusTarget{URL: server.URL, TokenFile: token, CAFile: ca, Queries: []LoadQuery{{Name: "cpu", Values: []string{"cpu"}}}}, slog.New(slog.DiscardHandler))
+	p, err := NewPrometheus(PrometheusTarget{Server: remote.Server{URL: server.URL, TokenFile: token, CAFile: ca}, Queries: []LoadQuery{{Name: "cpu", Values: []string{"cpu"}}}}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	_, err = minuteOf(t, p, "n1")
 	require.ErrorContains(t, err, "certificate")
@@ -258,7 +259,7 @@ func TestPrometheusFilesAreReadAgain(t *testing.T) {
 	defer o.mu.Unlock()
 	require.Equal(t, "Bearer secret", o.header.Get("Authorization"))
 
-	_, err = NewPrometheus(PrometheusTarget{URL: server.URL, CAFile: filepath.Join(dir, "none")}, nil)
+	_, err = NewPrometheus(PrometheusTarget{Server: remote.Server{URL: server.URL, CAFile: filepath.Join(dir, "none")}}, nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 

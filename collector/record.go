@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
 
+	"github.com/evictrail/evictrail/remote"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -47,7 +47,7 @@ type Recorder struct {
 	RecorderConfig
 	client  rest.Interface
 	feeds   []*tapeFeed
-	scrapes *http.Client // nil without a target
+	scrapes *remote.Client // nil without a target
 
 	mu       sync.Mutex
 	problems map[string]string   // by resource: why it cannot be seen
@@ -70,7 +70,7 @@ func NewRecorder(config RecorderConfig) (*Recorder, error) {
 		RecorderConfig: config, client: client, problems: map[string]string{}, objects: map[string]struct{}{}, versions: map[string]string{}, moved: make(chan struct{}),
 	}
 	if config.Scrape != nil {
-		client, err := config.Scrape.newHTTPClient()
+		client, err := config.Scrape.newClient()
 		if err != nil {
 			return nil, err
 		}

@@ -14,9 +14,9 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
-	"k8s.io/client-go/rest"
 
 	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/remote"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
 )
@@ -35,18 +35,15 @@ const SourceDescheduler = "descheduler"
 
 // ScrapeTarget says where the metrics of a descheduler are, and how they are read.
 type ScrapeTarget struct {
-	URL       string
-	TokenFile string        // with the bearer token to send, read again when it changes; empty: none
-	CAFile    string        // with the CA of the certificate; empty: those of the system
-	Insecure  bool          // do not check the certificate
-	Interval  time.Duration // between two scrapes
+	remote.Server
+	Interval time.Duration // between two scrapes
 }
 
 // Scraper reads the metrics of a descheduler. It is not safe for concurrent use.
 type Scraper struct {
 	c       *Collector
 	target  ScrapeTarget
-	client  *http.Client
+	client  *remote.Client
 	last    time.Time // when it was last read, or when we began to try; zero before
 	problem string    // why it cannot be read, which was logged; empty while it can
 	view    nodeView  // what the descheduler said of nodes
@@ -57,27 +54,27 @@ func (s *Scraper) Load() LoadSource { return &s.view }
 
 // NewScraper makes a scraper that hands what it reads to the collector. Its errors are of the files that the target names.
 func (c *Collector) NewScraper(target ScrapeTarget) (*Scraper, error) {
-	client, err := target.newHTTPClient()
+	client, err := target.newClient()
 	if err != nil {
 		return nil, err
 	}
 	return &Scraper{c: c, target: target, client: client}, nil
 }
 
-func (t *ScrapeTarget) newHTTPClient() (*http.Client, error) {
-	client, err := rest.HTTPClientFor(&rest.Config{
-		BearerTokenFile: t.TokenFile, UserAgent: rest.DefaultKubernetesUserAgent(), Timeout: scrapeTimeout,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: t.CAFile, Insecure: t.Insecure},
-	})
+func (t *ScrapeTarget) newClient() (*remote.Client, error) {
+	client, err := remote.NewClient(t.Server, scrapeTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("read descheduler metrics: %w", err)
 	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token is for this host alone
 	return client, nil
 }
 
 // fetchMetrics asks for the metrics. The caller closes the body.
-func (t *ScrapeTarget) fetchMetrics(ctx context.Context, client *http.Client) (io.ReadCloser, error) {
+func (t *ScrapeTarget) fetchMetrics(ctx context.Context, from *remote.Client) (io.ReadCloser, error) {
+	client, _, err := from.Current()
+	if err != nil {
+		return nil, err
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL, nil)
 	if err != nil {
 		return nil, err

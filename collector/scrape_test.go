@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/remote"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
 )
@@ -163,7 +164,7 @@ func TestScraperRecordsBlocks(t *testing.T) {
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	r := startCollector(t, newAPI(), &sink{}, useAuditClock)
-	s, err := r.NewScraper(ScrapeTarget{URL: server.URL, Interval: ScrapeInterval})
+	s, err := r.NewScraper(ScrapeTarget{Server: remote.Server{URL: server.URL}, Interval: ScrapeInterval})
 	require.NoError(t, err)
 	for _, text := range []string{
 		scrapeText(1795221213, blocksOf("cooldown", "n1", 2)),
@@ -189,7 +190,7 @@ func TestScraperOfATargetThatIsAway(t *testing.T) {
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	r := startCollector(t, newAPI(), &sink{}, nil)
-	s, err := r.NewScraper(ScrapeTarget{URL: server.URL, Interval: 10 * time.Millisecond})
+	s, err := r.NewScraper(ScrapeTarget{Server: remote.Server{URL: server.URL}, Interval: 10 * time.Millisecond})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -224,7 +225,7 @@ func TestScraperReportsGaps(t *testing.T) {
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	r := startCollector(t, newAPI(), &sink{}, func(c *Config) { c.Clock = func() time.Time { return *now.Load() } })
-	s, err := r.NewScraper(ScrapeTarget{URL: server.URL, Interval: 30 * time.Second})
+	s, err := r.NewScraper(ScrapeTarget{Server: remote.Server{URL: server.URL}, Interval: 30 * time.Second})
 	require.NoError(t, err)
 	for _, after := range []time.Duration{0, 30 * time.Second, 120 * time.Second, 211 * time.Second} {
 		clock(after)
@@ -263,10 +264,10 @@ func TestScraperShowsItsTokenAndChecksTheCertificate(t *testing.T) {
 		target ScrapeTarget
 		want   string
 	}{
-		{"with the CA", ScrapeTarget{TokenFile: token, CAFile: ca}, ""},
-		{"unchecked", ScrapeTarget{TokenFile: token, Insecure: true}, ""},
-		{"without the CA", ScrapeTarget{TokenFile: token}, "certificate"},
-		{"without the token", ScrapeTarget{CAFile: ca}, "403 Forbidden"},
+		{"with the CA", ScrapeTarget{Server: remote.Server{TokenFile: token, CAFile: ca}}, ""},
+		{"unchecked", ScrapeTarget{Server: remote.Server{TokenFile: token, Insecure: true}}, ""},
+		{"without the CA", ScrapeTarget{Server: remote.Server{TokenFile: token}}, "certificate"},
+		{"without the token", ScrapeTarget{Server: remote.Server{CAFile: ca}}, "403 Forbidden"},
 	} {
 		c.target.URL, c.target.Interval = server.URL, ScrapeInterval
 		s, err := r.NewScraper(c.target)
@@ -277,6 +278,6 @@ func TestScraperShowsItsTokenAndChecksTheCertificate(t *testing.T) {
 			require.ErrorContains(t, err, c.want, c.name)
 		}
 	}
-	_, err := r.NewScraper(ScrapeTarget{URL: server.URL, CAFile: filepath.Join(dir, "missing")})
+	_, err := r.NewScraper(ScrapeTarget{Server: remote.Server{URL: server.URL, CAFile: filepath.Join(dir, "missing")}})
 	require.ErrorContains(t, err, "read descheduler metrics: ")
 }

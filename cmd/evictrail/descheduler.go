@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evictrail/evictrail/collector"
+	"github.com/evictrail/evictrail/remote"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -155,5 +156,5 @@ func (f *deschedulerFlags) newScrapeTarget() *collector.ScrapeTarget {
 	if f.url == "" {
 		return nil
 	}
-	return &collector.ScrapeTarget{URL: f.url, TokenFile: f.tokenFile, CAFile: f.caFile, Insecure: f.insecure, Interval: f.every}
+	return &collector.ScrapeTarget{Server: remote.Server{URL: f.url, TokenFile: f.tokenFile, CAFile: f.caFile, Insecure: f.insecure}, Interval: f.every}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/evictrail/evictrail/remote"
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
@@ -97,7 +98,7 @@ func TestPrometheusFlags(t *testing.T) {
 		require.Equal(t, exitUsage, code)
 		require.Contains(t, errOut, c.want)
 	}
-	f := prometheusFlags{url: "http://127.0.0.1:9090", queries: []string{"disk=max by (node, x) (y{a=\"b\"})", "cpu=", "memory=m"}, thresholds: []string{"disk=0.8"}}
+	f := prometheusFlags{at: remoteFlags{server: remote.Server{URL: "http://127.0.0.1:9090"}}, queries: []string{"disk=max by (node, x) (y{a=\"b\"})", "cpu=", "memory=m"}, thresholds: []string{"disk=0.8"}}
 	var named []string
 	for _, q := range f.newTarget().Queries {
 		named = append(named, fmt.Sprintf("%s %v above %s", q.Name, q.Values, q.Threshold))

@@ -24,6 +24,7 @@ import (
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/collector/recording"
 	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/remote"
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/tally"
@@ -198,7 +199,7 @@ func (p player) playRecording(ctx context.Context, rec *recording.Recording, clu
 		return err
 	}
 	watching.Store(c)
-	scraper, err := c.NewScraper(collector.ScrapeTarget{URL: kubernetes + recording.ScrapePath, Interval: collector.ScrapeInterval})
+	scraper, err := c.NewScraper(collector.ScrapeTarget{Server: remote.Server{URL: kubernetes + recording.ScrapePath}, Interval: collector.ScrapeInterval})
 	if err != nil {
 		return err
 	}

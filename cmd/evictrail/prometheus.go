@@ -1,10 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"log/slog"
-	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -15,20 +12,14 @@ import (
 
 // prometheusFlags say which Prometheus is asked how loaded nodes were.
 type prometheusFlags struct {
-	url        string
-	tokenFile  string
-	caFile     string
-	insecure   bool
+	at         remoteFlags
 	queries    []string
 	thresholds []string
 }
 
 func (f *prometheusFlags) addFlags(cmd *cobra.Command) {
+	f.at.addFlags(cmd, "prometheus", "ask the Prometheus at this `URL` how loaded the nodes of each migration were: whether it was needed, and what came of it")
 	flags := cmd.Flags()
-	flags.StringVar(&f.url, "prometheus-url", "", "ask the Prometheus at this `URL` how loaded the nodes of each migration were: whether it was needed, and what came of it")
-	flags.StringVar(&f.tokenFile, "prometheus-token-file", "", "`file` with the bearer token to send there; read again when it changes")
-	flags.StringVar(&f.caFile, "prometheus-ca-file", "", "`file` with the CA of its certificate (PEM); read again when it changes")
-	flags.BoolVar(&f.insecure, "prometheus-insecure", false, "do not check its certificate")
 	flags.StringArrayVar(&f.queries, "prometheus-query", nil, "`metric=PromQL` that returns a ratio for each node, in place of a default ("+
 		strings.Join(metricNames(collector.DefaultLoadQueries()), ", ")+") or beside them, or a number for each VM that moves ("+
 		strings.Join(metricNames(collector.DefaultTransferQueries()), ", ")+"); metric= leaves one out")
@@ -44,30 +35,8 @@ func metricNames(queries []collector.LoadQuery) []string {
 }
 
 func (f *prometheusFlags) checkFlags(cmd *cobra.Command) error {
-	if f.url == "" {
-		for _, flag := range []string{"token-file", "ca-file", "insecure", "query", "threshold"} {
-			if cmd.Flags().Changed("prometheus-" + flag) {
-				return usageErrorf("prometheus-%s: say where it is with --prometheus-url", flag)
-			}
-		}
-		return nil
-	}
-	u, err := url.Parse(f.url)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return usageErrorf("prometheus-url %q: expected such as https://prometheus.example:9090", f.url)
-	case u.User != nil:
-		return usageErrorf("prometheus-url: no user or password in it: give a token with --prometheus-token-file")
-	case f.insecure && f.caFile != "":
-		return usageErrorf("prometheus-insecure and prometheus-ca-file exclude each other")
-	}
-	for flag, file := range map[string]string{"token-file": f.tokenFile, "ca-file": f.caFile} {
-		if file == "" {
-			continue
-		}
-		if _, err := os.ReadFile(file); err != nil {
-			return fmt.Errorf("prometheus-%s: %w", flag, err)
-		}
+	if err := f.at.checkFlags(cmd, "query", "threshold"); err != nil || !f.at.isSet() {
+		return err
 	}
 	nodes, _ := f.mergeQueries()
 	for flag, all := range map[string][]string{"query": f.queries, "threshold": f.thresholds} {
@@ -124,11 +93,11 @@ func replaceQuery(queries []collector.LoadQuery, name, query string) []collector
 
 // newTarget returns the Prometheus to ask, nil where there is none.
 func (f *prometheusFlags) newTarget() *collector.PrometheusTarget {
-	if f.url == "" {
+	if !f.at.isSet() {
 		return nil
 	}
 	queries, transfers := f.mergeQueries()
-	return &collector.PrometheusTarget{URL: f.url, TokenFile: f.tokenFile, CAFile: f.caFile, Insecure: f.insecure, Queries: queries, Transfers: transfers}
+	return &collector.PrometheusTarget{Server: f.at.server, Queries: queries, Transfers: transfers}
 }
 
 // newLoadSources returns the Prometheus as a source of load; none where there is none.

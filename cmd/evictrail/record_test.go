@@ -25,6 +25,7 @@ import (
 	"github.com/evictrail/evictrail"
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/collector/recording"
+	"github.com/evictrail/evictrail/remote"
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
@@ -45,7 +46,7 @@ func recordBuiltin(t *testing.T, name string, options recording.ServerOptions, r
 	counted := &countedTape{Writer: tape}
 	recorder, err := collector.NewRecorder(collector.RecorderConfig{
 		REST: &rest.Config{Host: cluster.URL}, Tape: counted, Log: slog.New(slog.DiscardHandler), Clock: clock.now, Redactor: redactor, AuditFile: audit,
-		Scrape:  &collector.ScrapeTarget{URL: cluster.URL + recording.ScrapePath, Interval: time.Hour},
+		Scrape:  &collector.ScrapeTarget{Server: remote.Server{URL: cluster.URL + recording.ScrapePath}, Interval: time.Hour},
 		Backoff: &wait.Backoff{Duration: 5 * time.Millisecond, Factor: 1, Steps: 1},
 	})
 	require.NoError(t, err)
