@@ -39,6 +39,7 @@ func bigCluster(s trail.State) *prometheus.Registry {
 		m.WatchLastActivity.WithLabelValues(r).Set(1)
 		m.TrackedObjects.WithLabelValues(r).Set(1)
 	}
+	m.AddReceiver("cloudevents")
 	m.Waiting(1000, start)
 	m.SpoolWritable.WithLabelValues().Set(1)
 	m.DeadLetters.WithLabelValues().Set(0)

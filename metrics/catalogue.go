@@ -106,6 +106,7 @@ var upkeepMetrics = []Metric{
 	{Name: FactsFromTimestamp, Type: Gauge, Help: "Since when all facts are kept. Absent where none were dropped."},
 	{Name: SchemaVersion, Type: Gauge, Help: "Version of the schema in the database."},
 	{Name: SchemaVersionExpected, Type: Gauge, Help: "Version of the schema that this evictrail needs."},
+	{Name: NoticesTotal, Type: Counter, Labels: []string{LabelReceiver, LabelResult}, Help: "Notices sent to programs outside of evictrail (--cloudevents-url, --otlp-url, --kubernetes-events), by what became of them."},
 	{Name: SeriesDroppedTotal, Type: Counter, Labels: []string{LabelMetric}, Help: "Series of VMs left out because there were more than --max-vm-series, counted at each reading."},
 }
 
@@ -203,6 +204,7 @@ func LabelSets() []LabelSet {
 		{LabelResult, EvacuationObjectiveTotal, objectiveResults},
 		{LabelResult, "evictrail_migration*", migrationResults},
 		{LabelResult, DrainForecastsTotal, forecastResults},
+		{LabelResult, NoticesTotal, toStrings(trail.Deliveries())},
 		{LabelClass, "", append([]string{ClassNone}, toStrings(trail.FailureClasses())...)},
 		{LabelTrigger, "", toStrings(trail.Triggers())},
 		{LabelPhase, "", append(trail.Phases(), labelOther)},

@@ -64,6 +64,7 @@ type Metrics struct {
 	StandbyFallbacks   *prometheus.CounterVec   // cause
 	StandbyRepeated    *prometheus.CounterVec   // sqlstate_class
 	DrainForecasts     *prometheus.CounterVec   // result
+	Notices            *prometheus.CounterVec   // receiver, result
 	WatchLastActivity  *prometheus.GaugeVec     // resource; Unix seconds
 	WatchRestarts      *prometheus.CounterVec   // resource, reason
 	WatchSynced        *prometheus.GaugeVec     // resource; 1 once its first list was taken
@@ -112,7 +113,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		SpoolFsync:  f.newHistograms(SpoolFsyncDurationSeconds), QueueLength: f.newGauge(QueueLength), StoreUp: f.newGauge(StoreUp), StorePool: f.newGauges(StorePoolConnections),
 		StoreErrors: f.newCounters(StoreErrorsTotal), StoreWrite: f.newHistograms(StoreWriteDurationSeconds),
 		StandbyUsed: f.newGauges(StandbyUsed), StandbyLag: f.newGauges(StandbyLagSeconds),
-		StandbyFallbacks: f.newCounters(StandbyFallbacksTotal), StandbyRepeated: f.newCounters(StandbyRepeatedTotal), DrainForecasts: f.newCounters(DrainForecastsTotal),
+		StandbyFallbacks: f.newCounters(StandbyFallbacksTotal), StandbyRepeated: f.newCounters(StandbyRepeatedTotal), DrainForecasts: f.newCounters(DrainForecastsTotal), Notices: f.newCounters(NoticesTotal),
 		WatchLastActivity: f.newGauges(WatchLastActivityTimestamp), WatchRestarts: f.newCounters(WatchRestartsTotal), WatchSynced: f.newGauges(WatchSynced),
 		DisplacedEvents: f.newCounters(DisplacedEventsTotal), TrackedObjects: f.newGauges(TrackedObjects), Leader: f.newGauge(Leader), DeriveLag: f.newGauges(DeriveLagSeconds), WindowMemory: f.newGauges(WindowMemoryBytes), ClockSkew: f.newGauges(ClockSkewSeconds),
 		AuditEvents: f.newCounters(AuditEventsTotal), AuditLastEvent: f.newGauge(AuditLastEventTimestamp), AuditEnabled: f.newGauge(AuditEnabled),
@@ -227,6 +228,13 @@ func (m *Metrics) startAtZero() {
 func initCounters(c *prometheus.CounterVec, values ...string) {
 	for _, v := range values {
 		c.WithLabelValues(v)
+	}
+}
+
+// AddReceiver makes the series of a program that is notified of what happens.
+func (m *Metrics) AddReceiver(name string) {
+	for _, d := range trail.Deliveries() {
+		m.Notices.WithLabelValues(name, string(d))
 	}
 }
 

@@ -85,6 +85,7 @@ const (
 	StandbyLagSeconds             = "evictrail_standby_lag_seconds"
 	StandbyFallbacksTotal         = "evictrail_standby_fallbacks_total"
 	DrainForecastsTotal           = "evictrail_drain_forecasts_total"
+	NoticesTotal                  = "evictrail_notices_total"
 	StandbyRepeatedTotal          = "evictrail_standby_repeated_total"
 	WatchLastActivityTimestamp    = "evictrail_watch_last_activity_timestamp_seconds"
 	WatchRestartsTotal            = "evictrail_watch_restarts_total"
@@ -147,6 +148,7 @@ const (
 	LabelPeer           = "peer"
 	LabelPhase          = "phase"
 	LabelReason         = "reason"
+	LabelReceiver       = "receiver"
 	LabelRequester      = "requester"
 	LabelBenefit        = "benefit"
 	LabelResource       = "resource"
@@ -241,6 +243,7 @@ const (
 	OpSeal     = "seal"
 	OpCount    = "count"
 	OpForecast = "forecast"
+	OpNotify   = "notify"
 	OpRetry    = "retry" // a transaction, of whichever of them, that is done again
 )
 

@@ -164,7 +164,7 @@ var writtenTables = []string{
 	"evictrail.subjects", "evictrail.aspects", "evictrail.clusters", "evictrail.leaders", "evictrail.watching", "evictrail.recorders", "evictrail.acknowledged", "evictrail.eviction_requests",
 	"evictrail.evacuations", "evictrail.migrations", "evictrail.placements", "evictrail.cooldown_decisions", "evictrail.loops", "evictrail.drains",
 	"evictrail.drain_blockers", "evictrail.consequences", "evictrail.outages", "evictrail.gaps", "evictrail.timeline", "evictrail.retention", "evictrail.derive_failures", "evictrail.acknowledgements",
-	"evictrail.cluster_days", "evictrail.drain_forecasts",
+	"evictrail.cluster_days", "evictrail.drain_forecasts", "evictrail.receivers", "evictrail.deliveries",
 }
 
 // Roles returns the SQL that makes the roles of evictrail and grants each what it needs. It may be run again.

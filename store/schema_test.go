@@ -80,7 +80,7 @@ WHERE c.relnamespace = 'evictrail'::regnamespace AND c.relkind IN ('r', 'p') AND
 ORDER BY 1`
 
 // laterTables are those that steps bring to a database of the oldest schema.
-var laterTables = []string{"evictrail.acknowledgements", "evictrail.cluster_days", "evictrail.drain_forecasts", "evictrail.evidence", "evictrail.moves"}
+var laterTables = []string{"evictrail.acknowledgements", "evictrail.cluster_days", "evictrail.deliveries", "evictrail.drain_forecasts", "evictrail.evidence", "evictrail.moves", "evictrail.receivers"}
 
 // laterFunctions are those that writers and who drops need, and that steps bring.
 var laterFunctions = []string{

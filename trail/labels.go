@@ -283,6 +283,22 @@ var drainOutcomeLabels = labels[DrainOutcome]{
 	{DrainNodeGone, "node gone", "The node was deleted."},
 }
 
+var noticeLabels = labels[NoticeKind]{
+	{NoticeLoopOpened, "loop opened", "A loop began: repetition that does not converge."},
+	{NoticeLoopClosed, "loop closed", "A loop is over."},
+	{NoticeEvacuationStuck, "evacuation stuck", "A VM is to leave its node, and an attempt to move it has failed."},
+	{NoticeEvacuationEnded, "evacuation ended", "A VM left the node that it was to leave, or has to leave it no more."},
+	{NoticeGuestLost, "guest lost", "A guest went down, and its owner did not ask for that."},
+	{NoticeDrainStarted, "drain started", "A node is being emptied."},
+	{NoticeDrainEnded, "drain ended", "A node is emptied, or is to be emptied no more."},
+}
+
+var deliveryLabels = labels[Delivery]{
+	{DeliveryTaken, "taken", "The receiver took it."},
+	{DeliveryRefused, "refused", "The receiver will never take it: it is left out."},
+	{DeliveryFailed, "failed", "The receiver did not take it, and is sent again."},
+}
+
 var waveOutcomeLabels = labels[WaveOutcome]{
 	{WaveCompleted, "completed", "No VM is left in an outdated virt-launcher."},
 	{WaveStopped, "stopped", "VMs are left, and for an hour nothing happened to any."},
@@ -571,6 +587,8 @@ func LabelSets() []LabelSet {
 		loopEndLabels.newSet("end of a loop", "loops.closed_by"),
 		loopCountLabels.newSet("count of a loop"),
 		drainOutcomeLabels.newSet("outcome of a drain", "drains.outcome"),
+		noticeLabels.newSet("kind of a notice"),
+		deliveryLabels.newSet("delivery of a notice"),
 		waveOutcomeLabels.newSet("outcome of an upgrade wave", "upgrade_waves.outcome"),
 		blockerLabels.newSet("blocker of a drain", "drain_blockers.blocker"),
 		drainEffectLabels.newSet("effect of a drain on a VM"),

@@ -25,7 +25,7 @@ var closedTypes = map[string]string{
 	"Confidence": "confidence", "Trigger": "trigger", "Outcome": "outcome", "WaitReason": "reason for which a migration waits",
 	"FailureClass": "failure class", "FailureReason": "failure reason", "Need": "need of an attempt", "Benefit": "benefit of a move", "Convergence": "end of a transfer",
 	"Likelihood": "likelihood of a consequence", "Ending": "end of a guest", "Layer": "layer that holds a VM back", "Verdict": "verdict of a decision",
-	"LoopKind": "loop kind", "LoopPath": "path of a dual retry loop", "LoopEnd": "end of a loop", "DrainOutcome": "outcome of a drain", "WaveOutcome": "outcome of an upgrade wave", "DrainEffect": "effect of a drain on a VM",
+	"LoopKind": "loop kind", "LoopPath": "path of a dual retry loop", "LoopEnd": "end of a loop", "DrainOutcome": "outcome of a drain", "WaveOutcome": "outcome of an upgrade wave", "NoticeKind": "kind of a notice", "Delivery": "delivery of a notice", "DrainEffect": "effect of a drain on a VM",
 	"Blocker": "blocker of a drain", "OutageCause": "cause of a node outage", "OutageEnd": "end of a node outage", "ObstacleKind": "obstacle to a move",
 	"LoadMoment": "moment of a load sample", "LoadSample": "sample around a moment", "LoadLack": "reason for which a measurement is not known",
 	"LoadOrigin": "origin of load", "RecorderState": "state of the recorder", "StandbyCause": "cause for which a standby does not answer", "Clock": "clock of a fact", "FoundKind": "kind of a search result",

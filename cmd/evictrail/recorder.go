@@ -89,6 +89,9 @@ func (r *recorder) run(ctx context.Context) error {
 		} {
 			g.Go(func() error { return c.run(ctx, r.sink.Leads) })
 		}
+		if err := r.notifyAll(ctx, g); err != nil {
+			return err
+		}
 		return leader{r.sink, r.thresholds, r.config.Metrics, r.log, r.leading}.run(ctx, storing, r.config.REST, r.f.leader)
 	})
 	g.Go(func() error { r.monitorSpool(ctx, s); return nil })

@@ -28,6 +28,7 @@ type runFlags struct {
 	intake      intakeFlags
 	descheduler deschedulerFlags
 	prometheus  prometheusFlags
+	notify      notifyFlags
 	loops       thresholdFlags
 	leader      leaderFlags
 	spool       spoolFlags
@@ -55,7 +56,7 @@ Without --database-url it starts a Postgres of its own and prints how to reach i
 
 It needs list and watch on kubevirts, virtualmachineinstances and virtualmachineinstancemigrations (kubevirt.io), on migrationpolicies
 (migrations.kubevirt.io), on evictionrequests and evictions (lifecycle.k8s.io), on nodes, pods and events, and get on the namespace kube-system;
-it writes nothing to the cluster.
+it writes nothing to the cluster but what you ask for with --kubernetes-events.
 
 With --auth=kubernetes who reads sends a token of the cluster, or signs in with one on the web page. It then asks the cluster whose that is and
 what they may see: who may get virtualmachineinstances everywhere sees everything of this cluster, others the VMs of the namespaces in which they
@@ -83,6 +84,9 @@ keeps the digests outside of the database, too (docs/evidence.md).
 Several replicas may record one cluster into one database: each stores what it sees, and with --leader-elect the holder of a lease, which
 needs create, get and update on leases in its namespace, derives what that means. The others take over within 20 s.
 
+It can tell other programs of loops, stuck evacuations, lost guests and drains: by CloudEvents (--cloudevents-url), and as Events on VMIs and Nodes
+(--kubernetes-events). --otlp-url sends a trace of each evacuation (docs/notify.md).
+
 --listen serves the web page, the API below /api/v1, /metrics, /livez and /readyz, which says which watch is not working. So is the API: 'evictrail why' and the lists ask
 it with --server, programs at /api/v1; /docs describes it.`,
 		Example: `  evictrail run
@@ -93,6 +97,7 @@ it with --server, programs at /api/v1; /docs describes it.`,
   evictrail run --evacuation-objective node_maintenance=15m --evacuation-objective any=1h
   evictrail run --requesters requesters.txt   # which service accounts are whose
   evictrail run --leader-elect --leader-lease evictrail/evictrail   # one of several replicas
+  evictrail run --cloudevents-url https://events.example/evictrail --otlp-url http://otel-collector.observability:4318
   evictrail run --audit-anchor /var/lib/evictrail/anchors.jsonl   # proof that facts were not changed afterwards
   evictrail run --spool-dir /var/spool/evictrail --spool-size 20GiB   # a database that may be away for days
   evictrail run --descheduler-metrics-url https://descheduler.kube-system.svc:10258/metrics --descheduler-metrics-insecure
@@ -115,6 +120,7 @@ func (f *runFlags) addFlags(cmd *cobra.Command) {
 	f.intake.addFlags(cmd)
 	f.descheduler.addFlags(cmd)
 	f.prometheus.addFlags(cmd)
+	f.notify.addFlags(cmd)
 	f.loops.addFlags(cmd)
 	f.leader.addFlags(cmd)
 	f.spool.addFlags(cmd)
@@ -128,7 +134,7 @@ func (f *runFlags) addFlags(cmd *cobra.Command) {
 
 // checkAllFlags returns what is wrong with the flags alone.
 func (f *runFlags) checkAllFlags(cmd *cobra.Command) []error {
-	return []error{f.listen.checkFlags(), f.listen.checkTLS(&f.intake.tls), f.db.checkReadFlags(), f.intake.checkFlags(), f.descheduler.checkFlags(cmd), f.prometheus.checkFlags(cmd), f.leader.completeFlags(), f.spool.checkFlags(), f.retention.checkFlags(), f.evidence.checkFlags(), f.profiling.checkFlags(), f.checkSeries()}
+	return []error{f.listen.checkFlags(), f.listen.checkTLS(&f.intake.tls), f.db.checkReadFlags(), f.intake.checkFlags(), f.descheduler.checkFlags(cmd), f.prometheus.checkFlags(cmd), f.notify.checkFlags(cmd), f.leader.completeFlags(), f.spool.checkFlags(), f.retention.checkFlags(), f.evidence.checkFlags(), f.profiling.checkFlags(), f.checkSeries()}
 }
 
 // listMistakes returns what is wrong with the flags and the files that they name; nil for what is right.

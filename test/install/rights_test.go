@@ -64,6 +64,7 @@ func TestRights(t *testing.T) {
 		name        = "cluster: namespaces/kube-system: get"
 		descheduler = "openshift-kube-descheduler-operator: configmaps/descheduler: list,watch"
 		prometheus  = "cluster: /metrics: get" // of Prometheus, not of evictrail
+		events      = "cluster: events: create"
 	)
 	tests := []struct {
 		name string
@@ -73,7 +74,7 @@ func TestRights(t *testing.T) {
 		{"by default", []string{"testdata/small.yaml"}, slices.Concat(watched, reviews, []string{name})},
 		{"the cluster has a name", []string{"testdata/small.yaml", "--set=cluster=prod"}, slices.Concat(watched, reviews, []string{name})},
 		{"nobody is asked who calls", []string{"testdata/small.yaml", "--set=auth=none"}, append(slices.Clone(watched), name)},
-		{"everything", []string{"testdata/full.yaml"}, slices.Concat(watched, reviews, []string{name, descheduler, prometheus})},
+		{"everything", []string{"testdata/full.yaml"}, slices.Concat(watched, reviews, []string{name, descheduler, prometheus, events})},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

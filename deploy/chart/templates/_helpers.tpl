@@ -271,6 +271,18 @@ as when nothing asks the cluster, the path says what belongs there. */ -}}
 {{- end }}
 {{- end }}
 
+{{- /* The volume of what a receiver is reached with: cloudEvents or traces of .Values.notify. */ -}}
+{{- define "evictrail.receiver.sources" -}}
+{{- if .url }}
+{{- with .caSecret }}{{ if .name }}
+- secret: {name: {{ .name }}, items: [{key: {{ .key }}, path: ca.crt}]}
+{{- end }}{{ end }}
+{{- with .tokenSecret }}{{ if .name }}
+- secret: {name: {{ .name }}, items: [{key: {{ .key }}, path: token}]}
+{{- end }}{{ end }}
+{{- end }}
+{{- end }}
+
 {{- /* The ports of the database, and of the schema's owner's: what is behind the colons of the hosts, else 5432. */ -}}
 {{- define "evictrail.database.ports" -}}
 {{- $ports := list }}

@@ -6,6 +6,7 @@ SELECT create_distributed_table('evictrail.cluster_days', 'cluster', colocate_wi
 SELECT create_distributed_table('evictrail.clusters', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.consequences', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.cooldown_decisions', 'cluster', colocate_with => 'evictrail.subjects');
+SELECT create_distributed_table('evictrail.deliveries', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.derive_failures', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.drain_blockers', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.drain_forecasts', 'cluster', colocate_with => 'evictrail.subjects');
@@ -21,6 +22,7 @@ SELECT create_distributed_table('evictrail.migrations', 'cluster', colocate_with
 SELECT create_distributed_table('evictrail.moves', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.outages', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.placements', 'cluster', colocate_with => 'evictrail.subjects');
+SELECT create_distributed_table('evictrail.receivers', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.recorders', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.timeline', 'cluster', colocate_with => 'evictrail.subjects');
 SELECT create_distributed_table('evictrail.watching', 'cluster', colocate_with => 'evictrail.subjects');
