@@ -34,8 +34,8 @@ func buildPrevious(t *testing.T) (program string) {
 	return filepath.Join(dir, "evictrail")
 }
 
-// awaitWatching waits until a program has listed what it watches. The version before says that it is ready as soon as another replica records: what
-// happens before its own lists would be recorded by the other as it was seen, and by it from a list.
+// awaitWatching waits until a program has listed what it watches. The version before says that it is ready as soon as another replica records, or did some
+// seconds ago: what happens before its own lists is recorded from a list, as of other times.
 func awaitWatching(e *evictrail) {
 	e.t.Helper()
 	e.awaitReady()
@@ -64,7 +64,7 @@ func TestT17Versions(t *testing.T) {
 	for range changes {
 		for _, e := range []*evictrail{before, now} {
 			e.start()
-			e.awaitReady()
+			awaitWatching(e)
 			c.releaseTransitions(part)
 			awaitDerived(t, both, c)
 			require.NoError(t, e.Stop())
