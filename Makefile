@@ -102,8 +102,8 @@ lab-test: postgres ## Play all scenarios of the lab, two at a time, and compare 
 	cd test && CGO_ENABLED=0 $(GO) run ./lab -kubevirt $(KUBEVIRT) -test $(if $(filter command line,$(origin SCENARIO)),$(SCENARIO),all) $(LAB_ARGS)
 
 .PHONY: sim
-sim: ## Compare the detector of retry loops with SIM_RUNS simulated histories, from the seed SIM_SEED on
-	$(GO) test -run '^TestDualRetryRecallAndPrecision$$' -v -timeout $(TEST_TIMEOUT) ./trail/sim -sim.runs $(SIM_RUNS) -sim.seed $(SIM_SEED)
+sim: ## Compare the detector of retry loops and the verdict never with SIM_RUNS simulated histories, from the seed SIM_SEED on
+	$(GO) test -run '^Test(DualRetryRecallAndPrecision|NeverIsFound)$$' -v -timeout $(TEST_TIMEOUT) ./trail/sim -sim.runs $(SIM_RUNS) -sim.bound $(SIM_RUNS) -sim.seed $(SIM_SEED)
 
 .PHONY: chaos
 chaos: postgres ## The test matrix (docs/chaos.md): evictrail killed, its database away, slow or lying, clocks apart (CHAOS_ARGS='-chaos.seed 7 -run T19': a part of it)

@@ -39,6 +39,8 @@ type node struct {
 	touched  time.Time // something happened here whose order against an act a resolution of 1 s cannot show
 	acted    time.Time // the descheduler's last act
 	guests   []*vm
+
+	fullUntil time.Time // other pods take its memory
 }
 
 // heat keeps a node over the descheduler's target, no matter who leaves it.
@@ -85,6 +87,7 @@ type vm struct {
 	load            float64
 	transfer        time.Duration // how long its memory takes to copy, mostly; zero: about 6 s
 	curse           *curse
+	bound           *binding // nil: any node may run it
 	vmi             *vmi
 }
 
@@ -114,11 +117,11 @@ func (c *cluster) placeGuest(v *vmi, name string) {
 // chooseNode finds a node for a pod other than the one named: of two tries the less loaded one, so that it is a hot node
 // now and then, as with the real scheduler, which knows requests but no load. Nodes that a plot heats are the last
 // resort, as the plot would never end. Nil where no node is left.
-func (c *cluster) chooseNode(not string) *node {
+func (c *cluster) chooseNode(v *vm, not string) *node {
 	var fit, hot []*node
 	for _, n := range c.nodes {
 		switch {
-		case n.cordoned || n.meta.Name == not:
+		case c.refuseVM(v, n, not) != "":
 		case n.isHeated(c.clock.now):
 			hot = append(hot, n)
 		default:

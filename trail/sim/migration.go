@@ -98,9 +98,12 @@ func (c *cluster) makeTarget(m *migration) {
 	c.active = append(c.active, m)
 	c.annotateAttempt(m)
 	m.target = c.newPod(m.vmi, m)
-	n := c.chooseNode(m.from)
+	n := c.chooseNode(m.vmi.vm, m.from)
 	if m.course.end == unschedulable || n == nil {
 		m.target.unschedulable = "0/5 nodes are available: 5 Insufficient memory."
+		if n == nil && m.vmi.vm.bound != nil {
+			m.target.unschedulable = c.schedulerSays(m.vmi.vm, m.from)
+		}
 		m.course.end = unschedulable
 	}
 	c.podChanged(m.target)

@@ -22,8 +22,9 @@ import (
 
 // The flags of the comparison with the truth: `make sim` sets them.
 var (
-	simRuns = flag.Int("sim.runs", 100, "how many simulated runs the detector is compared with")
-	simSeed = flag.Uint64("sim.seed", 0, "the seed of the first of them; the others follow")
+	simRuns  = flag.Int("sim.runs", 100, "how many simulated runs the detector is compared with")
+	simBound = flag.Int("sim.bound", 30, "how many simulated runs the verdict never is compared with")
+	simSeed  = flag.Uint64("sim.seed", 0, "the seed of the first of them; the others follow")
 )
 
 // wanted is the share that recall and precision must come to, both.

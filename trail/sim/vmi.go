@@ -49,7 +49,7 @@ func (c *cluster) newVMI(v *vm) *vmi {
 
 // startVM creates a new VMI of a stopped VM, on a node that the scheduler finds.
 func (c *cluster) startVM(v *vm) {
-	n := c.chooseNode("")
+	n := c.chooseNode(v, "")
 	if n == nil {
 		c.clock.scheduleAfter(10*time.Second, func() { c.startVM(v) })
 		return
