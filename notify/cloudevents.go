@@ -24,7 +24,7 @@ func NewCloudEvents(server remote.Server) (*CloudEvents, error) {
 }
 
 // Name implements Receiver.
-func (*CloudEvents) Name() string { return "cloudevents" }
+func (*CloudEvents) Name() string { return NameCloudEvents }
 
 // Wants implements Receiver: of all.
 func (*CloudEvents) Wants(trail.NoticeKind) bool { return true }

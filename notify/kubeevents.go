@@ -40,7 +40,7 @@ func NewKubernetesEvents(config *rest.Config) (*KubernetesEvents, error) {
 }
 
 // Name implements Receiver.
-func (*KubernetesEvents) Name() string { return "kubernetes-events" }
+func (*KubernetesEvents) Name() string { return NameKubernetesEvents }
 
 // Wants implements Receiver: of all that is about one VM or node, but for evacuations that ended, which KubeVirt has Events of.
 func (*KubernetesEvents) Wants(kind trail.NoticeKind) bool {

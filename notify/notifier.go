@@ -34,6 +34,13 @@ func (e *RefusedError) Error() string { return "refused for good: " + e.Err.Erro
 // Unwrap returns the reason.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
+// The names of the receivers.
+const (
+	NameCloudEvents      = "cloudevents"
+	NameTraces           = "traces"
+	NameKubernetesEvents = "kubernetes-events"
+)
+
 // Rows lists rows of views: a *read.Reader.
 type Rows interface {
 	ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error)

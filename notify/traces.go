@@ -35,7 +35,7 @@ func NewTraces(server remote.Server, rows Rows) (*Traces, error) {
 }
 
 // Name implements Receiver.
-func (*Traces) Name() string { return "traces" }
+func (*Traces) Name() string { return NameTraces }
 
 // Wants implements Receiver: of evacuations that ended.
 func (*Traces) Wants(kind trail.NoticeKind) bool { return kind == trail.NoticeEvacuationEnded }

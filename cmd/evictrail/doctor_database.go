@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/delivery"
 	"github.com/evictrail/evictrail/store/embedded"
 	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/read"
@@ -191,6 +193,35 @@ func (d *doctor) checkRequestSources(ctx context.Context, s *store.Store) {
 	}
 	d.checkLastRequest("audit events", heard.Audit, d.f.intake.expectsAudit(), "see docs/audit.md: is the audit policy the one of `evictrail generate manifests audit-policy`, and does it reach us?")
 	d.checkLastRequest("eviction observer", heard.Observer, d.f.intake.observer.on, "see docs/audit.md")
+	d.checkReceivers(ctx, s)
+}
+
+// receiverGrace is how far behind a receiver may be before that is worth a word.
+const receiverGrace = 5 * time.Minute
+
+// checkReceivers checks whether those who are to be notified take what they are sent.
+func (d *doctor) checkReceivers(ctx context.Context, s *store.Store) {
+	names := d.f.notify.listNames()
+	if len(names) == 0 {
+		return
+	}
+	all, err := askWithTimeout(ctx, func(ctx context.Context) ([]delivery.Standing, error) { return delivery.Standings(ctx, s.DB, d.name) })
+	if err != nil {
+		d.addCheck(healthWarn, "receivers", err.Error(), "")
+		return
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(s delivery.Standing) bool { return s.Receiver == name })
+		switch {
+		case i < 0:
+			d.addCheck(healthWarn, "receiver "+name, "nothing was sent yet", "the replica that derives begins with it once `run` has the same flags")
+		case all[i].Now.Sub(all[i].SentTo) > receiverGrace:
+			d.addCheck(healthWarn, "receiver "+name, "does not have what changed since "+all[i].SentTo.UTC().Format(time.RFC3339),
+				"see the log of the replica that derives, and evictrail_notices_total (docs/notify.md)")
+		default:
+			d.addOKf("receiver "+name, "has all that changed until %s", all[i].SentTo.UTC().Format(time.RFC3339))
+		}
+	}
 }
 
 // checkRecorder checks the state of the recorder of this cluster, and reports whether anything of it was ever recorded.

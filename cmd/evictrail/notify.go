@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,6 +34,18 @@ func (f *notifyFlags) checkFlags(cmd *cobra.Command) error {
 		return err
 	}
 	return f.traces.checkFlags(cmd)
+}
+
+// listNames returns the names of those who are notified.
+func (f *notifyFlags) listNames() []string {
+	var out []string
+	for name, is := range map[string]bool{notify.NameCloudEvents: f.events.isSet(), notify.NameTraces: f.traces.isSet(), notify.NameKubernetesEvents: f.kubernetes} {
+		if is {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // newReceivers returns who is notified.

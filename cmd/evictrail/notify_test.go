@@ -60,4 +60,15 @@ INSERT INTO evictrail.loops (cluster, subject, loop_id, kind, namespace, vmi, no
 VALUES ('c1', 'vmi:shop/db-1', gen_random_uuid(), 'endless_retry', 'shop', 'db-1', 'worker-1', now(), 'It goes on.', 'Stop it.', '{}', '[]')`)
 	require.Eventually(t, func() bool { return sent.Load() == 1 }, saidWithin, 100*time.Millisecond)
 	require.Eventually(t, func() bool { return strings.Contains(s.getBody(t, "/metrics"), series+"1\n") }, saidWithin, 100*time.Millisecond)
+
+	check := func() string {
+		_, text, _ := runCommand(t, append([]string{"doctor"}, recorderArgs(cluster.kubeconfig, url, "--cloudevents-url", receiver.URL, "--otlp-url", receiver.URL)[1:]...)...)
+		return text
+	}
+	text := check()
+	require.Regexp(t, `(?m)^ok    receiver cloudevents +has all that changed until 20`, text)
+	require.Regexp(t, `(?m)^warn  receiver traces +nothing was sent yet -> the replica that derives begins with it`, text)
+	require.Equal(t, exitFound, s.stop())
+	execSQL(t, url, "UPDATE evictrail.receivers SET notified_to = '2020-01-02'")
+	require.Regexp(t, `(?m)^warn  receiver cloudevents +does not have what changed since 2020-01-02T00:00:00Z -> see the log`, check())
 }

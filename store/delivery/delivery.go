@@ -148,3 +148,26 @@ func (p Progress) Advance(ctx context.Context, db *pg.DB, until time.Time) error
 	_, err := db.Exec(ctx, forgetQuery, p.args(pgx.StrictNamedArgs{"oldest": p.oldest()}))
 	return pg.Explain("forget what was sent", err)
 }
+
+// Standing is how far a receiver has been notified about a cluster, by the clock of the database.
+type Standing struct {
+	Receiver string
+	SentTo   time.Time // what changed before was sent
+	Now      time.Time
+}
+
+const standingsQuery = `
+SELECT receiver, notified_to, now()
+FROM evictrail.receivers
+WHERE cluster = @cluster
+ORDER BY receiver`
+
+// Standings returns how far the receivers have been notified about a cluster. Those that never were are not among them.
+func Standings(ctx context.Context, db *pg.DB, cluster string) ([]Standing, error) {
+	rows, err := db.Query(ctx, standingsQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	if err != nil {
+		return nil, pg.Explain("read what was sent", err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Standing])
+	return out, pg.Explain("read what was sent", err)
+}
