@@ -22,7 +22,7 @@
 //   - what facts are and say: fact.go, kinds and reasons in reason.go, what each kind says beside in vmi.go, pod.go, migration.go, config.go, migrationpolicy.go,
 //     kubeevent.go, request.go, load.go; gap.go (what was not seen), epoch.go (versions), fresh.go (what two replicas saw), plausible.go (times), written.go (as JSON)
 //   - what is derived of a VM: request_join.go (one request, no matter who saw it), request_effect.go (what each request did), action.go (who did the
-//     rest), requester.go, launcher.go, outcome.go (one migration), evacuation.go, objective.go (whether in time), outlook.go (whether an open evacuation
+//     rest), requester.go, launcher.go, outcome.go (one migration), evacuation.go, objective.go (whether in time), refusals.go (what the scheduler said), outlook.go (whether an open evacuation
 //     can succeed), attempt.go (which migration belongs to which evacuation), trigger.go, failure.go, placement.go, ending.go, wait.go
 //     (why a migration waits), decision.go with cooldown.go and backoff.go (what holds it back), bounce.go (loops of one VM)
 //   - what is derived of a node, by nodeview.go: retry.go and slots.go (loops), drain.go, blocks.go (what the descheduler counted, as a fact and as a row),

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evictrail/evictrail/collector"
-	"github.com/evictrail/evictrail/remote"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -23,11 +21,8 @@ type deschedulerFlags struct {
 	stated    bool // some of the cooldown's settings were given
 	model     string
 
-	url       string
-	tokenFile string
-	caFile    string
-	insecure  bool
-	every     time.Duration
+	metrics remoteFlags
+	every   time.Duration
 }
 
 // models are what --descheduler-model takes; the first is the default.
@@ -55,10 +50,9 @@ func (f *deschedulerFlags) addSources(cmd *cobra.Command) {
 	f.model = models[0]
 	flags.StringVar(&f.policy, "descheduler-policy", "", "`file` with the descheduler's policy: says that one is at work, and its settings")
 	flags.StringVar(&f.configMap, "descheduler-configmap", "", "watch the ConfigMap `namespace/name` with the descheduler's policy; on OpenShift openshift-kube-descheduler-operator/descheduler")
-	flags.StringVar(&f.url, "descheduler-metrics-url", "", "read the descheduler's metrics at this `URL`: how often it held back evictions, and when it was started")
-	flags.StringVar(&f.tokenFile, "descheduler-metrics-token-file", "", "`file` with the bearer token to send there; read again when it changes")
-	flags.StringVar(&f.caFile, "descheduler-metrics-ca-file", "", "`file` with the CA of its certificate (PEM)")
-	flags.BoolVar(&f.insecure, "descheduler-metrics-insecure", false, "do not check its certificate: the descheduler makes its own")
+	f.metrics = remoteFlags{where: "the metrics are", example: "https://descheduler.example:10258/metrics"}
+	f.metrics.addFlags(cmd, "descheduler-metrics", "read the descheduler's metrics at this `URL`: how often it held back evictions, and when it was started")
+	flags.Lookup("descheduler-metrics-insecure").Usage = "do not check its certificate: the descheduler makes its own"
 	flags.DurationVar(&f.every, "descheduler-metrics-interval", collector.ScrapeInterval, "`duration` between two reads")
 }
 
@@ -88,32 +82,11 @@ func (f *deschedulerFlags) checkFlags(cmd *cobra.Command) error {
 }
 
 func (f *deschedulerFlags) checkMetrics(cmd *cobra.Command) error {
-	if f.url == "" {
-		for _, flag := range []string{"token-file", "ca-file", "insecure", "interval"} {
-			if cmd.Flags().Changed("descheduler-metrics-" + flag) {
-				return usageErrorf("descheduler-metrics-%s: say where the metrics are with --descheduler-metrics-url", flag)
-			}
-		}
-		return nil
+	if err := f.metrics.checkFlags(cmd, "interval"); err != nil || !f.metrics.isSet() {
+		return err
 	}
-	u, err := url.Parse(f.url)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return usageErrorf("descheduler-metrics-url %q: expected such as https://descheduler.example:10258/metrics", f.url)
-	case u.User != nil:
-		return usageErrorf("descheduler-metrics-url: no user or password in it: give a token with --descheduler-metrics-token-file")
-	case f.insecure && f.caFile != "":
-		return usageErrorf("descheduler-metrics-insecure and descheduler-metrics-ca-file exclude each other")
-	case f.every < time.Second:
+	if f.every < time.Second {
 		return usageErrorf("descheduler-metrics-interval %s: expected at least 1s", f.every)
-	}
-	for flag, file := range map[string]string{"token-file": f.tokenFile, "ca-file": f.caFile} {
-		if file == "" {
-			continue
-		}
-		if _, err := os.ReadFile(file); err != nil {
-			return fmt.Errorf("descheduler-metrics-%s: %w", flag, err)
-		}
 	}
 	return nil
 }
@@ -153,8 +126,8 @@ func (f *deschedulerFlags) policyMap() *collector.PolicyMap {
 
 // newScrapeTarget returns the metrics to read, nil where there are none.
 func (f *deschedulerFlags) newScrapeTarget() *collector.ScrapeTarget {
-	if f.url == "" {
+	if !f.metrics.isSet() {
 		return nil
 	}
-	return &collector.ScrapeTarget{Server: remote.Server{URL: f.url, TokenFile: f.tokenFile, CAFile: f.caFile, Insecure: f.insecure}, Interval: f.every}
+	return &collector.ScrapeTarget{Server: f.metrics.server, Interval: f.every}
 }

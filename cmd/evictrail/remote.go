@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,8 +14,10 @@ import (
 
 // remoteFlags say where an HTTP server is that evictrail calls: NAME-url and its like.
 type remoteFlags struct {
-	name   string
-	server remote.Server
+	name    string
+	server  remote.Server
+	where   string // in an error, what a URL says; empty: where it is
+	example string // of a URL; empty: that of NAME.example
 }
 
 // addFlags adds the flags; about says what is done with the server at the URL.
@@ -35,7 +38,7 @@ func (f *remoteFlags) checkFlags(cmd *cobra.Command, more ...string) error {
 	if !f.isSet() {
 		for _, flag := range slices.Concat([]string{"token-file", "ca-file", "insecure"}, more) {
 			if cmd.Flags().Changed(f.name + "-" + flag) {
-				return usageErrorf("%s-%s: say where it is with --%[1]s-url", f.name, flag)
+				return usageErrorf("%s-%s: say where %s with --%[1]s-url", f.name, flag, cmp.Or(f.where, "it is"))
 			}
 		}
 		return nil
@@ -43,7 +46,7 @@ func (f *remoteFlags) checkFlags(cmd *cobra.Command, more ...string) error {
 	u, err := url.Parse(f.server.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return usageErrorf("%s-url %q: expected such as https://%[1]s.example", f.name, f.server.URL)
+		return usageErrorf("%s-url %q: expected such as %s", f.name, f.server.URL, cmp.Or(f.example, "https://"+f.name+".example"))
 	case u.User != nil:
 		return usageErrorf("%s-url: no user or password in it: give a token with --%[1]s-token-file", f.name)
 	case f.server.Insecure && f.server.CAFile != "":
