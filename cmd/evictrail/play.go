@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -49,10 +48,13 @@ type playFlags struct {
 func newPlay() *cobra.Command {
 	var f playFlags
 	cmd := &cobra.Command{
-		Use: "play DIR", Short: "Play a recorded cluster into the database", GroupID: "record", Args: asUsage(cobra.ExactArgs(1)),
+		Use: "play DIR|FILE", Short: "Play a recorded cluster into the database", GroupID: "record", Args: asUsage(cobra.ExactArgs(1)),
 		Long: `Serve a recording as a Kubernetes API, let the collector list and watch it over HTTP in the recording's own time, send it the
 recorded audit log as an API server does, serve it the recorded metrics of the descheduler, store what it sees, and exit. Playing the same recording again adds nothing. By default it goes as fast as the collector takes
 the recording in; nothing of the order or the times is lost by that.
+
+A FILE has the facts of one incident, as vm/facts.jsonl of "evictrail support-bundle --vm": they are stored and derived as those of a cluster, and the
+answer about that VM is the one in the bundle.
 
 Without --database-url it starts a Postgres of its own in --data-dir, prints how to reach it, and stays until you press Ctrl-C, so that you can ask.
 
@@ -64,6 +66,7 @@ database that does not have the recording yet. A file cannot say that a series h
   evictrail play rec --cut-every 40       # end each watch after 40 notifications
   evictrail play rec --expire-every 120   # 410 Gone at every 120th line: the client must list again
   evictrail play rec --speed 10           # ten times as fast as it was
+  evictrail play bundle/vm/facts.jsonl    # one incident, of a support bundle
   evictrail play rec --metrics-out rec.om && promtool tsdb create-blocks-from openmetrics rec.om data/`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
@@ -72,7 +75,7 @@ database that does not have the recording yet. A file cannot say that a series h
 	f.log.addFlags(cmd, "warn")
 	f.loops.addFlags(cmd)
 	f.load.addFlags(cmd)
-	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which it is recorded; by default the folder's name")
+	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which it is recorded; by default that of the folder or file")
 	cmd.Flags().BoolVar(&f.noAudit, "no-audit", false, "leave out the recording's audit log")
 	cmd.Flags().DurationVar(&f.delay, "audit-delay", 0, "send each audit event this `duration` after it was logged; an API server waits up to 30s")
 	cmd.Flags().IntVar(&f.server.CutEvery, "cut-every", 0, "end each watch after `N` notifications; 0: never")
@@ -82,7 +85,7 @@ database that does not have the recording yet. A file cannot say that a series h
 	return cmd
 }
 
-func (f *playFlags) run(cmd *cobra.Command, dir string) (err error) {
+func (f *playFlags) run(cmd *cobra.Command, path string) (err error) {
 	if f.server.CutEvery < 0 || f.server.ExpireEvery < 0 || f.speed < 0 || f.delay < 0 {
 		return usageErrorf("cut-every, expire-every, speed and audit-delay must not be negative")
 	}
@@ -97,7 +100,7 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	rec, err := recording.Open(os.DirFS(filepath.Dir(filepath.Clean(dir))), filepath.Base(filepath.Clean(dir)), collector.Check)
+	input, err := f.openInput(cmd, path)
 	if err != nil {
 		return err
 	}
@@ -121,14 +124,9 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) (err error) {
 			return err
 		}
 	}
-	if f.noAudit {
-		rec.Audit = nil
-	}
-	if f.cluster == "" {
-		f.cluster = rec.Name
-	}
 	started := time.Now()
-	if err := p.playRecording(ctx, rec, f.cluster); err != nil {
+	cluster := cmp.Or(f.cluster, input.name)
+	if err := input.play(ctx, p, cluster); err != nil {
 		return err
 	}
 	if p.samples != nil {
@@ -136,7 +134,7 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) (err error) {
 			return err
 		}
 	}
-	printTextf(cmd.OutOrStdout(), "played %d lines into cluster %s in %s\n", len(rec.Lines), f.cluster, time.Since(started).Round(time.Millisecond))
+	printTextf(cmd.OutOrStdout(), "played %s into cluster %s in %s\n", input.size, cluster, time.Since(started).Round(time.Millisecond))
 	if db.server == nil {
 		return nil
 	}
@@ -183,11 +181,8 @@ func (p player) playRecording(ctx context.Context, rec *recording.Recording, clu
 	if len(rec.Policy) > 0 {
 		extra = append(extra, collector.Policy(rec.Policy, ""))
 	}
-	if err := p.store.MarkReplayed(ctx, cluster); err != nil {
-		return err
-	}
-	sink := promptly{p.store.For(cluster, "play")}
-	if _, _, err := (leader{sink.ClusterStore, p.thresholds, p.metrics, p.log, newLeadership(nowUTC())}).runStep(ctx, false); err != nil {
+	sink, err := p.beginReplay(ctx, cluster)
+	if err != nil {
 		return err
 	}
 	c, err := newCollector(ctx, p.store, sink, cluster, collector.Config{
@@ -229,6 +224,16 @@ func (p player) playRecording(ctx context.Context, rec *recording.Recording, clu
 		return err
 	}
 	return p.finishRecording(ctx, sink, cluster, clock.now())
+}
+
+// beginReplay returns what stores and derives the facts of a cluster that is replayed.
+func (p player) beginReplay(ctx context.Context, cluster string) (promptly, error) {
+	if err := p.store.MarkReplayed(ctx, cluster); err != nil {
+		return promptly{}, err
+	}
+	sink := promptly{p.store.For(cluster, "play")}
+	_, _, err := leader{sink.ClusterStore, p.thresholds, p.metrics, p.log, newLeadership(nowUTC())}.runStep(ctx, false)
+	return sink, err
 }
 
 // newCollector resumes a cluster's tracker from the store and makes the collector that goes on from there.

@@ -112,6 +112,10 @@ func (s *support) listVMParts() []bundle.Part {
 			File: "vm/events.jsonl", About: "facts about the VM, newest first: of the week before, and the day after",
 			Write: s.withStore(s.writeEvents),
 		},
+		{
+			File: "vm/facts.jsonl", About: `the facts behind "why": "evictrail play facts.jsonl" leads to the same answer`,
+			Write: s.withStore(s.writeFacts),
+		},
 	}
 }
 
@@ -259,6 +263,28 @@ func (s *support) writeEvents(ctx context.Context, db *store.Store, out io.Write
 	}
 	if page.Next != nil {
 		return fmt.Errorf("the newest %d: --at chooses a time with others", mostEvents)
+	}
+	return nil
+}
+
+// writeFacts writes the facts of which the answer is derived, for "evictrail play".
+func (s *support) writeFacts(ctx context.Context, db *store.Store, out io.Writer) error {
+	answer, err := s.askWhy(ctx, db)
+	if err != nil {
+		return err
+	}
+	facts, err := db.FactsBehind(ctx, trail.Question{Cluster: s.cluster, Of: s.of.Of, At: answer.AsOf})
+	if err != nil {
+		return err
+	}
+	for _, f := range facts {
+		text, err := trail.WriteFact(f)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(out, "%s\n", text); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -84,12 +84,12 @@ func TestSupportBundle(t *testing.T) {
 	require.NotContains(t, readme, "left out")
 	for _, name := range []string{
 		"version.txt", "config.yaml", "doctor.txt", "doctor.json", "schema.txt", "schema-diff.txt", "metrics.txt", "log.txt",
-		"vm/why.txt", "vm/why.json", "vm/why-not.json", "vm/events.jsonl",
+		"vm/why.txt", "vm/why.json", "vm/why-not.json", "vm/events.jsonl", "vm/facts.jsonl",
 	} {
 		require.NotEmpty(t, files[name], name)
 		require.Contains(t, readme, "\n  "+name+" ")
 	}
-	require.Len(t, files, 14)
+	require.Len(t, files, 15)
 	require.Contains(t, files["config.yaml"], "cluster: "+cluster+" # command line")
 	require.NotContains(t, files["config.yaml"], "--log FILE")
 	require.Regexp(t, `(?m)^ok +schema +version \d+, as needed`, files["doctor.txt"])
@@ -125,7 +125,7 @@ func TestSupportBundle(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 	code, out, stderr = runCommand(t, append(args, "--output", "-")...)
 	require.Equal(t, exitFound, code, stderr)
-	require.Len(t, unpackBundle(t, writeText(t, "out", out)), 14)
+	require.Len(t, unpackBundle(t, writeText(t, "out", out)), 15)
 	require.Equal(t, exitFound, running.stop())
 }
 

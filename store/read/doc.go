@@ -11,6 +11,7 @@
 //
 // Why a VM or a node is as it is, is a question (question.go). It is an inquiry (history.go) into one moment: as of now rows are
 // read (now.go), as of then they are derived of facts (past.go, derive.go), but for what dropping facts has settled (settle.go).
+// basis.go returns the facts behind an answer.
 // whatif.go replays a period under other policies.
 //
 // Each question runs in a transaction that sees one state and takes no longer than 5 s a statement (transaction.go). Errors are

@@ -69,6 +69,8 @@ type inquiry struct {
 	thresholds trail.Thresholds // in force
 	seen       trail.Coverage
 	common     []trail.Fact // of the rules in force and of gaps, up to the time
+
+	noteFacts func([]trail.Fact) // is called with all facts that are read; nil: nobody wants them
 }
 
 const factsUntilQuery = `
@@ -114,7 +116,15 @@ func (q *inquiry) queueFacts(batch *pgx.Batch, into *[]trail.Fact, subjects []tr
 func (q *inquiry) factsBy(batch *pgx.Batch, into *[]trail.Fact, query string, args pgx.StrictNamedArgs) {
 	batch.Queue(query, args).Query(func(rows pgx.Rows) error {
 		facts, err := tables.CollectFacts(rows, q.cluster)
+		q.noteRead(facts)
 		*into = append(*into, facts...)
 		return err
 	})
+}
+
+// noteRead passes facts on where it is asked what an answer rests on.
+func (q *inquiry) noteRead(facts []trail.Fact) {
+	if q.noteFacts != nil {
+		q.noteFacts(facts)
+	}
 }

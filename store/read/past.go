@@ -340,8 +340,10 @@ func (q *inquiry) loadNeighbourFacts(ctx context.Context, stays []stay) ([]trail
 		nodes, from, to, guests = append(nodes, s.node), append(from, s.from), append(to, s.to), append(guests, s.guests)
 		began, ended = append(began, s.began), append(ended, s.ended)
 	}
-	return tables.FactsBy(ctx, q.tx, q.cluster, neighboursQuery, pg.Planned, pgx.StrictNamedArgs{
+	facts, err := tables.FactsBy(ctx, q.tx, q.cluster, neighboursQuery, pg.Planned, pgx.StrictNamedArgs{
 		"cluster": q.cluster, "but": pg.CleanText(q.of.String()), "nodes": nodes, "from": from, "to": to, "began": began, "ended": ended, "guests": guests, "at": q.at,
 		"everywhere": trail.LimitsTotal(q.common), "before": neighboursBefore(q.thresholds), "slack": tellingSlack,
 	})
+	q.noteRead(facts)
+	return facts, err
 }

@@ -31,22 +31,28 @@ func (s *Reader) clustersOf(ctx context.Context, cluster string, of trail.Subjec
 // Ask looks up what was known of a VM or a node at the time of a question. Errors: trail.ErrNotFound where it is not known,
 // *trail.AmbiguousError where it is in several clusters.
 func (s *Reader) Ask(ctx context.Context, q trail.Question) (*trail.Cluster, error) {
-	cluster, err := s.ClusterOf(ctx, q.Cluster, q.Of)
+	q, err := s.settleQuestion(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	at := q.At
-	if at.IsZero() {
-		if at, err = s.LastSeen(ctx, cluster, s.asOf()); err != nil {
-			return nil, err
-		}
-	}
-	q.Cluster, q.At = cluster, at
 	c, err := s.loadHistory(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	return c.SeenBy(s.scope), nil
+}
+
+// settleQuestion fills in the cluster and the moment of a question where it names none. Errors are those of Ask.
+func (s *Reader) settleQuestion(ctx context.Context, q trail.Question) (trail.Question, error) {
+	cluster, err := s.ClusterOf(ctx, q.Cluster, q.Of)
+	if err != nil {
+		return q, err
+	}
+	q.Cluster = cluster
+	if q.At.IsZero() {
+		q.At, err = s.LastSeen(ctx, cluster, s.asOf())
+	}
+	return q, err
 }
 
 // ClusterOf finds the one cluster in which a VM or a node is known; with a cluster given, that one. Errors are those of Ask.
