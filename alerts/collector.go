@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
 )
 
 // EvictrailAbsent is the alert for an evictrail that nobody hears: the others are silent then, or speak of the past.
@@ -10,7 +11,7 @@ const EvictrailAbsent = "EvictrailAbsent"
 // newCollectorAlerts is about what evictrail sees. job is that of its scrape.
 func newCollectorAlerts(job string) []alert {
 	up := selectSeries("up", matchLabel("job", job))
-	return []alert{newAbsentAlert(up), newNoLeaderAlert(), newMultipleLeadersAlert(), newWatchStaleAlert(), newAuditStreamSilentAlert(), newClockSkewAlert(), newSeriesCappedAlert()}
+	return []alert{newAbsentAlert(up), newNoLeaderAlert(), newMultipleLeadersAlert(), newWatchStaleAlert(), newAuditStreamSilentAlert(), newClockSkewAlert(), newSeriesCappedAlert(), newNoticesFailingAlert()}
 }
 
 // newAbsentAlert names the cluster where evictrail's targets are known and down, and none where Prometheus knows no target. Its
@@ -106,5 +107,23 @@ func newSeriesCappedAlert() alert {
 		summary: "Per-VM series of " + insertLabel(metrics.LabelMetric) + " hit the cap",
 		description: insertLabel(metrics.LabelMetric) + " left out series in the last hour: more VMs are in an exceptional state than --max-vm-series allows. " +
 			"Alerts about single VMs may miss some; the history in the database has them all.",
+	}
+}
+
+// newNoticesFailingAlert is about a receiver that takes nothing. One that takes some of them is behind, and catches up.
+func newNoticesFailingAlert() alert {
+	of := []string{metrics.LabelReceiver}
+	sent := func(what trail.Delivery) string {
+		return sumBy(of, increaseOf(selectSeries(metrics.NoticesTotal, matchLabel(metrics.LabelResult, what)), "10m"))
+	}
+	return alert{
+		name: "EvictrailNoticesFailing", severity: Warning, of: of, wait: "15m", board: boardCollector,
+		expr: joinLines(
+			"("+sent(trail.DeliveryFailed)+" > 0)",
+			"unless "+matchOn(of),
+			"("+sent(trail.DeliveryTaken)+" > 0)"),
+		summary: "Receiver " + insertLabel(metrics.LabelReceiver) + " takes no notices",
+		description: "In the last 10 minutes " + insertLabel(metrics.LabelReceiver) + " took none of the notices that evictrail sent; " + theCount + " tries failed. They wait in the database, and are sent " +
+			"again every five seconds. What waits for longer than a week after what was sent last may be left out.",
 	}
 }

@@ -28,7 +28,7 @@ var (
 		"cluster": "prod", "node": "worker-12", "namespace": "shop", "vmi": "db-1", "requester": "node_maintenance", "answer": "already_marked",
 		"scope": "node", "reason": "DisksNotLiveMigratable", "blocker": "cluster_limit", "resource": "virtualmachineinstances", "peer": "apiserver",
 		"metric": "evictrail_vmi_cooldown_seconds", "pod": "evictrail-0", "instance": "10.0.0.7:8080", "kind": "migration_phase", "cause": "gc_before_seen",
-		"measure": "migrations_failed", "activity": "evictions",
+		"measure": "migrations_failed", "activity": "evictions", "receiver": "cloudevents",
 	}
 	exampleCauses = map[string]string{"EvictrailHistoryBroken": "cluster_restored", "EvictrailGuestLost": "node_pressure"} // by alert, where it is another set
 	exampleValues = map[string]float64{
@@ -38,7 +38,7 @@ var (
 		"EvictrailSpoolNearlyFull": 0.61, "EvictrailFreshnessBudgetBurn": 0.018, "EvictrailPartitionRunway": 561600, "EvictrailStoreDown": 0,
 		"EvictrailEvacuationObjectiveBurn": 0.2, "EvictrailEvacuationOrphaned": 0, "EvictrailNonMigratableBlocksDrain": 1, "EvictrailPostCopyIrrecoverable": 1.034, "EvictrailEventLoss": 2.07,
 		"EvictrailUselessMoves": 0.625, "EvictrailClusterStandsOut": 0.31, "EvictrailLoopsInClusters": 4, "EvictrailActivityStorm": 312.4, "EvictrailNodesOscillate": 1,
-		"EvictrailVMMovedOften": 9, "EvictrailVMMigrationsFail": 6,
+		"EvictrailVMMovedOften": 9, "EvictrailVMMigrationsFail": 6, "EvictrailNoticesFailing": 180,
 	}
 )
 
