@@ -85,7 +85,7 @@ func (f *runFlags) printConfig(cmd *cobra.Command, all bool) error {
 // checkConfig returns what is wrong with the flags alone, all of it.
 func (f *runFlags) checkConfig(cmd *cobra.Command) error {
 	_, level := f.log.parseLevel()
-	errs := append(f.listMistakes(cmd), level)
+	errs := append(f.listMistakes(cmd), level, f.log.checkFormat())
 	if f.db.url != "" {
 		errs = append(errs, f.db.checkFlags())
 	}

@@ -77,6 +77,7 @@ func TestConfigThatRunWouldRefuse(t *testing.T) {
 	t.Parallel()
 	for settings, says := range map[string]string{
 		"keep-fact: 90d\n":                                     "evictrail.yaml:3: keep-fact: there is no such setting; did you mean keep-facts?",
+		"log-format: xml\n":                                    "run would not start with this:\nlog-format \"xml\": expected text or json",
 		"log-level: loud\n":                                    "run would not start with this:\nlog-level \"loud\": expected debug, info, warn or error",
 		"loop-threshold: {moves: many}\n":                      "run would not start with this:\n",
 		"database-url: postgres://u:canary@localhost/d\n":      "database-url holds a password",

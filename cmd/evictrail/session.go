@@ -33,20 +33,42 @@ import (
 // logFlags say what is logged. Logs go to standard error.
 type logFlags struct {
 	level   string
+	format  string
 	inForce slog.LevelVar // what a logger made of it logs
 }
 
 func (l *logFlags) addFlags(cmd *cobra.Command, level string) {
 	cmd.Flags().StringVar(&l.level, "log-level", level, "least `level` that is logged: debug, info, warn or error")
+	cmd.Flags().StringVar(&l.format, "log-format", logText, "`format` of the log: text (key=value) or json, one object a line")
+	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions([]cobra.Completion{logText, logJSON}, cobra.ShellCompDirectiveNoFileComp))
 }
+
+// The formats of logs.
+const (
+	logText = "text"
+	logJSON = "json"
+)
 
 func (l *logFlags) newLogger(cmd *cobra.Command) (*slog.Logger, error) {
 	level, err := l.parseLevel()
-	if err != nil {
+	if err := errors.Join(err, l.checkFormat()); err != nil {
 		return nil, err
 	}
 	l.inForce.Set(level)
-	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: &l.inForce})), nil
+	options := &slog.HandlerOptions{Level: &l.inForce}
+	if l.format == logJSON {
+		options.ReplaceAttr = durationsAsText
+		return slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), options)), nil
+	}
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), options)), nil
+}
+
+// durationsAsText has durations written as in text, such as 1.5s: JSON would have nanoseconds.
+func durationsAsText(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 func (l *logFlags) parseLevel() (level slog.Level, err error) {
@@ -54,6 +76,13 @@ func (l *logFlags) parseLevel() (level slog.Level, err error) {
 		return 0, usageErrorf("log-level %q: expected debug, info, warn or error", l.level)
 	}
 	return level, nil
+}
+
+func (l *logFlags) checkFormat() error {
+	if l.format != logText && l.format != logJSON {
+		return usageErrorf("log-format %q: expected %s or %s", l.format, logText, logJSON)
+	}
+	return nil
 }
 
 // service is the HTTP side of run and demo.

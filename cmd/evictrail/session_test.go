@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/api"
@@ -37,4 +41,24 @@ func TestServeEndsWhateverIsOpen(t *testing.T) {
 	require.NoError(t, err)
 	stop()
 	require.NoError(t, <-ended)
+}
+
+func TestLogFormats(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[string]string{
+		logText: ` level=INFO msg="watch is back" resource=nodes after=1.5s` + "\n",
+		logJSON: `,"level":"INFO","msg":"watch is back","resource":"nodes","after":"1.5s"}` + "\n",
+	} {
+		var out bytes.Buffer
+		cmd := &cobra.Command{}
+		cmd.SetErr(&out)
+		log, err := (&logFlags{level: "info", format: format}).newLogger(cmd)
+		require.NoError(t, err)
+		log.Debug("not logged")
+		log.Info("watch is back", "resource", "nodes", "after", 1500*time.Millisecond)
+		require.True(t, strings.HasSuffix(out.String(), want), out.String())
+	}
+	_, err := (&logFlags{level: "loud", format: "xml"}).newLogger(&cobra.Command{})
+	require.ErrorContains(t, err, `log-level "loud"`)
+	require.ErrorContains(t, err, `log-format "xml"`)
 }
