@@ -2,10 +2,14 @@ package plugins_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -119,4 +123,56 @@ func TestConsoleWithoutAnAnswer(t *testing.T) {
 	b.openVM(movedVM, "unreachable")
 	require.Contains(t, b.panelText(), "evictrail cannot be reached (502).Check that evictrail runs")
 	b.checkAccessibility("console-unreachable")
+}
+
+// marred answers from a database of which a part was not observed, until it is down.
+type marred struct {
+	answers.Reader
+	down *atomic.Bool
+}
+
+// Why implements api.Reader.
+func (m marred) Why(ctx context.Context, q trail.Question) (trail.Answer, error) {
+	if m.down.Load() {
+		return trail.Answer{}, errors.New("connection refused")
+	}
+	answer, err := m.Reader.Why(ctx, q)
+	answer.Recorder = &trail.RecorderNote{State: trail.RecorderDegraded, Why: []string{"The watch of nodes is lost."}}
+	answer.NotObserved = listGaps()
+	return answer, err
+}
+
+// listGaps returns a gap of each cause.
+func listGaps() (gaps []trail.Gap) {
+	for _, k := range trail.Kinds() {
+		for _, reason := range k.Reasons {
+			if k.Kind == trail.KindGapOpened {
+				gaps = append(gaps, trail.Gap{Source: "nodes", OpenedAt: time.Date(2026, 11, 21, 0, 40, len(gaps), 0, time.UTC), Cause: reason.Reason})
+			}
+		}
+	}
+	return gaps
+}
+
+// TestPanelSaysWhatIsMissing looks at an answer that may be incomplete, and then at an evictrail that cannot answer.
+func TestPanelSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	s := openStore(t)
+	down := &atomic.Bool{}
+	evictrail := startHost(t, api.Server{Readers: api.ForAll(marred{answers.Reader{Reader: s.Reader}, down})}.Handler())
+	c := &console{evictrail: evictrail, dress: lightDress, settings: `{"cluster": "` + movedCluster + `", "publicURL": "javascript:alert(1)"}`}
+	b := openTab(t, c.start(t), refusal)
+	b.openVM(movedVM, "answered")
+	text := b.panelText()
+	require.Contains(t, text, "What this rests onThe watch of nodes is lost. What is shown may be incomplete.")
+	for _, gap := range listGaps() {
+		require.Contains(t, text, fmt.Sprintf("Not observed: nodes from %s until now (%s).", trail.FormatClock(gap.OpenedAt), gap.Label().Short))
+	}
+	require.Empty(t, b.linkTarget(), "only addresses of the web become links")
+	b.checkAccessibility("console-marred")
+
+	down.Store(true)
+	b.pressButton("Ask again")
+	b.awaitOutcome("failed")
+	require.Contains(t, b.panelText(), "evictrail cannot answer now (503).It says: “the database cannot answer now")
 }

@@ -38,8 +38,19 @@ export function listLimits(answer: WhyAnswer): string[] {
 
 function describeGap(gap: Gap): string {
   const until = gap.closed_at ? `to ${formatMoment(gap.closed_at)}` : 'until now';
-  return `Not observed: ${humanize(gap.source)} from ${formatMoment(gap.opened_at)} ${until} (${humanize(gap.cause)}).`;
+  const cause = gapCauses.get(gap.cause) ?? humanize(gap.cause);
+  return `Not observed: ${gap.source} from ${formatMoment(gap.opened_at)} ${until} (${cause}).`;
 }
+
+/** Causes of gaps that evictrail's pages name by other words than their values. Source: gapReasons in trail/reason.go. */
+const gapCauses = new Map([
+  ['expired', 'watch expired'],
+  ['relisted', 'watch broke'],
+  ['overflow', 'too much at once'],
+  ['corrupted', 'spool unreadable'],
+  ['refused', 'refused by database'],
+  ['database_rewound', 'database restored'],
+]);
 
 /** Writes a closed value for people. */
 function humanize(value: string): string {
