@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the plugins of consoles into a folder: hack/build-plugins.sh FOLDER VERSION. Packages are installed by their lock file, and
-# again only when that has changed; the plugins are built again only when something that they are made of has.
+# Builds the plugins of consoles into a folder: hack/build-plugins.sh FOLDER VERSION. Packages are installed by their
+# lock file, and again only when that has changed; the plugins are built again only when what they are made of has.
 set -euo pipefail
 out=$(realpath -m "$1")
 version=$2

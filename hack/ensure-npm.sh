@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes sure that there is npm, with Node.js 18 or newer: it brings axe-core and what the plugins of consoles are built with. Where
-# there is none it installs Debian's packages as root or by a sudo that asks nothing. Anywhere else it says what to do and fails.
+# Makes sure that there is npm, with Node.js 18 or newer: it brings axe-core and what the plugins of consoles are built
+# with. Where there is none it installs Debian's packages as root or by a sudo that asks nothing. Anywhere else it says
+# what to do and fails.
 set -euo pipefail
 
 oldest=18

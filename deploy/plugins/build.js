@@ -23,7 +23,8 @@ const out = path.resolve(flags.out);
 const compiled = path.join(out, 'compiled');
 const version = readVersion(flags.version);
 
-for (const folder of ['compiled', 'headlamp', 'console']) fs.rmSync(path.join(out, folder), { recursive: true, force: true });
+for (const folder of ['compiled', 'headlamp', 'console'])
+  fs.rmSync(path.join(out, folder), { recursive: true, force: true });
 execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '--outDir', compiled], { stdio: 'inherit' });
 await buildHeadlamp(path.join(out, 'headlamp', 'evictrail'));
 await buildConsole(path.join(out, 'console'));
@@ -75,7 +76,8 @@ function runWebpack(options) {
   return new Promise((resolve, reject) => {
     webpack({ ...common, ...options }, (error, stats) => {
       if (error) return reject(error);
-      if (stats.hasErrors() || stats.hasWarnings()) return reject(new Error(stats.toString({ preset: 'errors-warnings' })));
+      if (stats.hasErrors() || stats.hasWarnings())
+        return reject(new Error(stats.toString({ preset: 'errors-warnings' })));
       return resolve();
     });
   });

@@ -63,7 +63,7 @@ func TestHeadlampShowsALoop(t *testing.T) {
 	require.Equal(t, 1, strings.Count(text, "Then cancel the evacuation:"), "the same advice is given once")
 	require.Equal(t, "https://evictrail.example/below/vms/demo/nbr-2?cluster="+loopCluster, b.linkTarget())
 	b.checkAccessibility("headlamp-loop")
-	require.NoError(t, chromedp.Do(b.ctx, resize(390)))
+	require.NoError(t, chromedp.Do(b.ctx, setWidth(390)))
 	require.Empty(t, evaluateJS[[]string](b, `[...document.querySelectorAll("[data-evictrail] *")].filter(e => e.getBoundingClientRect().right > innerWidth).map(e => e.outerHTML)`))
 	b.checkAccessibility("headlamp-loop-phone")
 
@@ -124,6 +124,29 @@ func TestHeadlampWithoutAnAnswer(t *testing.T) {
 	require.Contains(t, b.panelText(), `evictrail cannot be reached (404).services "other" not found`)
 }
 
+// TestHeadlampShowsCustomResources opens Headlamp's own view of custom resources, which has buttons of plugins and no sections.
+func TestHeadlampShowsCustomResources(t *testing.T) {
+	t.Parallel()
+	h := &headlamp{evictrail: incident.url, dress: lightDress}
+	b := openTab(t, h.start(t), refusal)
+	b.openPage(url.Values{"namespace": {"demo"}, "name": {"vm-d"}, "page": {"custom"}})
+	const button = `document.querySelector("#actions > [aria-label='Why does it move? (evictrail)']")`
+	b.awaitCondition(button + ` !== null`)
+	evaluateJS[bool](b, button+`.click() === undefined`)
+	b.awaitOutcome("several")
+	b.pressButton(movedCluster)
+	b.awaitOutcome("answered")
+	require.Equal(t, "evictrail: "+movedVM, evaluateJS[string](b, `document.querySelector("[role=dialog] h1").textContent`))
+	b.requireAnswer(t, movedVM, movedCluster)
+	b.checkAccessibility("headlamp-dialog")
+	b.pressButton("Close")
+	b.awaitCondition(`document.querySelector("[data-evictrail]") === null`)
+
+	// Where the answer is a section, the button is not needed.
+	b.openVM(movedVM, "several")
+	b.awaitCondition(button + ` === null`)
+}
+
 // TestHeadlampShowsNothingElsewhere opens pages of objects that are no VMs of KubeVirt.
 func TestHeadlampShowsNothingElsewhere(t *testing.T) {
 	t.Parallel()
@@ -137,7 +160,7 @@ func TestHeadlampShowsNothingElsewhere(t *testing.T) {
 		other.Set("name", "vm-d")
 		b.openPage(other)
 		b.awaitCondition(`document.querySelector("#section-evictrail") !== null`)
-		require.Empty(t, evaluateJS[string](b, `document.querySelector("#section-evictrail").textContent`))
+		require.Empty(t, evaluateJS[string](b, `document.querySelector("#section-evictrail").textContent + document.querySelector("#actions").textContent`))
 	}
 }
 

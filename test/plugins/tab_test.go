@@ -42,7 +42,7 @@ func openTab(t *testing.T, host, expected string) *tab {
 	t.Cleanup(cancel)
 	b.ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
 	t.Cleanup(cancel)
-	require.NoError(t, chromedp.Do(b.ctx, newCommandAction(log.Enable, cdp.Empty{}), resize(1280)))
+	require.NoError(t, chromedp.Do(b.ctx, newCommandAction(log.Enable, cdp.Empty{}), setWidth(1280)))
 	t.Cleanup(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -53,8 +53,8 @@ func openTab(t *testing.T, host, expected string) *tab {
 	return b
 }
 
-// resize returns an action that makes the window so wide.
-func resize(width int64) chromedp.Action[chromedp.Void] {
+// setWidth returns an action that makes the window so wide.
+func setWidth(width int64) chromedp.Action[chromedp.Void] {
 	return newCommandAction(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900, DeviceScaleFactor: 1})
 }
 

@@ -6,9 +6,14 @@ import { findBasePath, loadSettings, type Settings } from './settings';
 import { newTransport } from './transport';
 
 const hints: Hints = {
-  noToken: 'The console sends your token for the API server. evictrail accepts it if it runs with --auth-api-tokens=all.',
-  forbidden: 'The console did not let the question through. Sign in to the console again; if that does not help, ask its administrator.',
-  unreachable: 'Check that evictrail runs, that the ConsolePlugin evictrail names its service, and that its network policy admits the console.',
+  noToken:
+    'The console sends your token for the API server. evictrail accepts it if it runs with --auth-api-tokens=all.',
+  forbidden:
+    'The console did not let the question through. Sign in to the console again; if that does not help, ' +
+    'ask its administrator.',
+  unreachable:
+    'Check that evictrail runs, that the ConsolePlugin evictrail names its service, and that its network policy ' +
+    'admits the console.',
 };
 
 /** What the console hands to a tab: the object on whose page it is. */
@@ -26,7 +31,14 @@ export default function Tab({ obj }: TabProps): React.ReactElement | null {
   return (
     <div style={{ padding: '1rem 1.5rem' }}>
       <h2 style={{ fontSize: '1.25rem', fontWeight: 600, margin: 0 }}>evictrail</h2>
-      <Panel vm={{ namespace, name }} ask={ask} cluster={settings.cluster} publicURL={settings.publicURL} hints={hints} />
+      <Panel
+        vm={{ namespace, name }}
+        ask={ask}
+        cluster={settings.cluster}
+        publicURL={settings.publicURL}
+        hints={hints}
+        headings="h3"
+      />
     </div>
   );
 }

@@ -6,8 +6,8 @@ const patience = 30_000;
 /**
  * Returns a transport through the console's proxy for the plugin, which adds the user's token.
  *
- * The fetch of the console's SDK is not used: a GET needs nothing that it adds, and its types come with the versions of React and
- * Redux of one release of the console.
+ * The fetch of the console's SDK is not used: a GET needs nothing that it adds, and it comes with the versions of React
+ * and Redux of one release of the console.
  */
 export function newTransport(basePath: string): Transport {
   return async path => {

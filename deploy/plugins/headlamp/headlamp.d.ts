@@ -17,12 +17,21 @@ declare module '@kinvolk/headlamp-plugin/lib' {
     section: ComponentType<{ resource: KubeObject | null }>;
   }): void;
 
+  export function registerDetailsViewHeaderAction(action: {
+    id: string;
+    action: ComponentType<{ item: KubeObject | null }>;
+  }): void;
+
   export interface PluginSettingsDetailsProps {
     readonly data?: Record<string, unknown>;
     readonly onDataChange?: (data: Record<string, unknown>) => void;
   }
 
-  export function registerPluginSettings(name: string, component: ComponentType<PluginSettingsDetailsProps>, displaySaveButton?: boolean): void;
+  export function registerPluginSettings(
+    name: string,
+    component: ComponentType<PluginSettingsDetailsProps>,
+    displaySaveButton?: boolean,
+  ): void;
 
   export class ConfigStore<T> {
     constructor(name: string);
@@ -30,11 +39,17 @@ declare module '@kinvolk/headlamp-plugin/lib' {
   }
 
   export namespace ApiProxy {
-    /** Resolves with the response; rejects with an error that has the status, and in its message the status text and the body. */
-    function request(path: string, params: { isJSON: false; cluster?: string }, autoLogoutOnAuthError: boolean): Promise<Response>;
+    /** Resolves with the response. Rejects with an error of that status, its message the status text and the body. */
+    function request(
+      path: string,
+      params: { isJSON: false; cluster?: string },
+      autoLogoutOnAuthError: boolean,
+    ): Promise<Response>;
   }
 
   export namespace CommonComponents {
     const SectionBox: ComponentType<{ title: string; children: ReactNode }>;
+    const ActionButton: ComponentType<{ description: string; icon: string; onClick: () => void }>;
+    const Dialog: ComponentType<{ open: boolean; onClose: () => void; title: string; children: ReactNode }>;
   }
 }

@@ -10,7 +10,11 @@ const fields: readonly { readonly key: keyof Settings; readonly label: string; r
   { key: 'scheme', label: 'Scheme', about: 'https or http, as the service speaks.' },
   { key: 'port', label: 'Port', about: 'The port of the service, by number or name.' },
   { key: 'cluster', label: 'Cluster', about: 'The name of the cluster in evictrail, where its database has several.' },
-  { key: 'publicURL', label: 'Address for people', about: 'Where evictrail is opened in a browser, such as https://evictrail.example. Empty: no links.' },
+  {
+    key: 'publicURL',
+    label: 'Address for people',
+    about: 'Where evictrail is opened in a browser, such as https://evictrail.example. Empty: no links.',
+  },
 ];
 
 /** The form of the plugin's settings. Headlamp stores what it reports, and shows the button to save. */

@@ -1,4 +1,5 @@
-// What evictrail answers about a VM, as far as the panel shows it. Source: Answer, NotAnswer and Loop in api/openapi.yaml.
+// What evictrail answers about a VM, as far as the panel shows it. Source: Answer, NotAnswer and the view loops in
+// api/openapi.yaml.
 
 export interface VM {
   readonly namespace: string;

@@ -11,7 +11,12 @@ export type Transport = (path: string) => Promise<Reply>;
 
 /** What came of asking about a VM. */
 export type Outcome =
-  | { readonly kind: 'answered'; readonly why: WhyAnswer; readonly whyNot: WhyNotAnswer; readonly loops: readonly Loop[] }
+  | {
+      readonly kind: 'answered';
+      readonly why: WhyAnswer;
+      readonly whyNot: WhyNotAnswer;
+      readonly loops: readonly Loop[];
+    }
   | { readonly kind: 'unknown' }
   | { readonly kind: 'several'; readonly clusters: readonly string[] }
   /** By evictrail itself, or by what stands before it. */

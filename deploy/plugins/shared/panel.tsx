@@ -16,6 +16,8 @@ export interface PanelProps {
   /** Where people open evictrail in a browser, for a link to the VM's page. */
   readonly publicURL?: string;
   readonly hints: Hints;
+  /** Of which level the headings of the panel are. */
+  readonly headings: 'h2' | 'h3';
 }
 
 /** Shows what evictrail answers about a VM. Colors and fonts are those of the console around it. */
@@ -30,9 +32,11 @@ export function Panel(props: PanelProps): React.ReactElement {
     <div data-evictrail={outcome?.kind ?? 'loading'} style={styles.panel}>
       <div aria-live="polite">
         {outcome === undefined && <p style={styles.text}>Asking evictrail about {title} …</p>}
-        {outcome && outcome.kind !== 'answered' && <Notice outcome={outcome} vm={title} hints={props.hints} choose={setChosen} />}
+        {outcome && outcome.kind !== 'answered' && (
+          <Notice outcome={outcome} vm={title} hints={props.hints} choose={setChosen} />
+        )}
       </div>
-      {outcome?.kind === 'answered' && <Answered {...outcome} />}
+      {outcome?.kind === 'answered' && <Answered {...outcome} headings={props.headings} />}
       <p style={styles.actions}>
         {page && (
           <a href={page} target="_blank" rel="noreferrer" style={styles.link}>
@@ -50,7 +54,12 @@ export function Panel(props: PanelProps): React.ReactElement {
 }
 
 /** Asks about a VM, and again when asked to. What comes for an earlier question is dropped. */
-function useOutcome(ask: Transport, namespace: string, name: string, cluster: string): [Outcome | undefined, () => void] {
+function useOutcome(
+  ask: Transport,
+  namespace: string,
+  name: string,
+  cluster: string,
+): [Outcome | undefined, () => void] {
   const [outcome, setOutcome] = React.useState<Outcome>();
   const [round, setRound] = React.useState(0);
   React.useEffect(() => {
@@ -97,33 +106,41 @@ function Notice({ outcome, vm, hints, choose }: NoticeProps): React.ReactElement
   );
 }
 
-function Answered({ why, whyNot, loops }: Extract<Outcome, { kind: 'answered' }>): React.ReactElement {
+type AnsweredProps = Extract<Outcome, { kind: 'answered' }> & Pick<PanelProps, 'headings'>;
+
+function Answered({ why, whyNot, loops, headings }: AnsweredProps): React.ReactElement {
   return (
     <>
-      <Section title="Why did it move?">
+      <Section as={headings} title="Why did it move?">
         {why.brief ? <Lines why={why} /> : <p style={styles.text}>{why.paragraph}</p>}
         <Attempts why={why} />
         <Advice text={why.advice} />
       </Section>
-      <Section title="Why does it not move?">
+      <Section as={headings} title="Why does it not move?">
         <p style={styles.text}>{whyNot.paragraph}</p>
         {whyNot.advice !== why.advice && <Advice text={whyNot.advice} />}
       </Section>
-      <Section title="Why does it not stop?">
+      <Section as={headings} title="Why does it not stop?">
         <Loops loops={loops} said={[why.advice, whyNot.advice]} />
       </Section>
-      <Section title="What this rests on">
+      <Section as={headings} title="What this rests on">
         <Grounds why={why} />
       </Section>
     </>
   );
 }
 
-function Section(props: { readonly title: string; readonly children: React.ReactNode }): React.ReactElement {
+interface SectionProps {
+  readonly as: 'h2' | 'h3';
+  readonly title: string;
+  readonly children: React.ReactNode;
+}
+
+function Section({ as: Heading, title, children }: SectionProps): React.ReactElement {
   return (
     <section style={styles.section}>
-      <h3 style={styles.heading}>{props.title}</h3>
-      {props.children}
+      <Heading style={styles.heading}>{title}</Heading>
+      {children}
     </section>
   );
 }
@@ -178,7 +195,10 @@ function Advice({ text }: { readonly text?: string }): React.ReactElement | null
   );
 }
 
-function Loops(props: { readonly loops: readonly Loop[]; readonly said: readonly (string | undefined)[] }): React.ReactElement {
+function Loops(props: {
+  readonly loops: readonly Loop[];
+  readonly said: readonly (string | undefined)[];
+}): React.ReactElement {
   if (props.loops.length === 0) return <p style={styles.text}>No open loops of this VM.</p>;
   return (
     <>
@@ -215,7 +235,9 @@ function Facts({ facts }: { readonly facts: readonly Fact[] }): React.ReactEleme
   return (
     <details style={styles.details}>
       <summary style={styles.summary}>
-        {shown.length < facts.length ? `Evidence, the latest ${shown.length} of ${facts.length} facts` : `Evidence (${facts.length})`}
+        {shown.length < facts.length
+          ? `Evidence, the latest ${shown.length} of ${facts.length} facts`
+          : `Evidence (${facts.length})`}
       </summary>
       <ul style={styles.list}>
         {shown.map(fact => (

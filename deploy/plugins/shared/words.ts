@@ -42,7 +42,7 @@ function describeGap(gap: Gap): string {
   return `Not observed: ${gap.source} from ${formatMoment(gap.opened_at)} ${until} (${cause}).`;
 }
 
-/** Causes of gaps that evictrail's pages name by other words than their values. Source: gapReasons in trail/reason.go. */
+/** Causes of gaps that pages name by other words than their values. Source: gapReasons in trail/reason.go. */
 const gapCauses = new Map([
   ['expired', 'watch expired'],
   ['relisted', 'watch broke'],
@@ -79,7 +79,8 @@ export function describeOutcome(outcome: Exclude<Outcome, { kind: 'answered' }>,
       return {
         title: `Nothing is recorded about ${vm}.`,
         texts: [
-          'evictrail looked for a VM of this name and found none. It knows a VM once that has run while evictrail was recording this cluster.',
+          'evictrail looked for a VM of this name and found none. ' +
+            'It knows VMs that ran while their cluster was recorded, and shows those that you may see.',
         ],
       };
     case 'several':
@@ -89,10 +90,16 @@ export function describeOutcome(outcome: Exclude<Outcome, { kind: 'answered' }>,
       };
     case 'refused':
       if (outcome.by === 'cluster') {
-        return { title: `The cluster refused the question (${outcome.status}).`, texts: compact(outcome.detail, hints.forbidden) };
+        return {
+          title: `The cluster refused the question (${outcome.status}).`,
+          texts: compact(outcome.detail, hints.forbidden),
+        };
       }
       if (outcome.status === 401) {
-        return { title: 'evictrail does not know who asks (401).', texts: compact(quote(outcome.detail), hints.noToken) };
+        return {
+          title: 'evictrail does not know who asks (401).',
+          texts: compact(quote(outcome.detail), hints.noToken),
+        };
       }
       return { title: 'evictrail does not show you this VM (403).', texts: compact(quote(outcome.detail)) };
     case 'failed':

@@ -1,5 +1,5 @@
-// Bundles the two hosts of the tests: node build.js FOLDER. Packages come from the plugins' own lock file. React is its development
-// build, which warns of what a component does wrong.
+// Bundles the two hosts of the tests: node build.js FOLDER. Packages come from the plugins' own lock file. React is its
+// development build, which warns of what a component does wrong.
 const { createRequire } = require('node:module');
 const path = require('node:path');
 

@@ -1,6 +1,12 @@
-// Stands in for the OpenShift console: it loads plugins by the console's own loader, shares React with them, and shows their tabs on
-// the page of a resource.
-import { isCodeRef, PluginLoader, PluginStore, PluginStoreProvider, useResolvedExtensions } from '@openshift/dynamic-plugin-sdk';
+// Stands in for the OpenShift console: it loads plugins by the console's own loader, shares React with them, and shows
+// their tabs on the page of a resource.
+import {
+  isCodeRef,
+  PluginLoader,
+  PluginStore,
+  PluginStoreProvider,
+  useResolvedExtensions,
+} from '@openshift/dynamic-plugin-sdk';
 import * as React from 'react';
 import { createRoot } from 'react-dom/client';
 
@@ -18,7 +24,9 @@ const loader = new PluginLoader({
   entryCallbackSettings: { name: '__load_plugin_entry__' },
   customDependencyResolutions: { '@console/pluginAPI': '4.22.0' },
   // What module federation shares: of each module its versions, each with a function that loads it.
-  sharedScope: { react: { [React.version]: { get: async () => () => React, from: 'console', eager: false, loaded: 1 } } },
+  sharedScope: {
+    react: { [React.version]: { get: async () => () => React, from: 'console', eager: false, loaded: 1 } },
+  },
 });
 const store = new PluginStore({ loader, autoEnableLoadedPlugins: true });
 
@@ -36,8 +44,15 @@ function Details() {
     React.Fragment,
     null,
     e('h1', null, resource.metadata.name),
-    e('nav', { 'aria-label': 'Tabs' }, tabs.map(({ uid, properties: { page } }) => e('a', { key: uid, href: `#${page.href}` }, page.name))),
-    resolved && tabs.map(({ uid, properties: { component: Tab } }) => e('div', { key: uid, className: 'tab' }, e(Tab, { obj: resource }))),
+    e(
+      'nav',
+      { 'aria-label': 'Tabs' },
+      tabs.map(({ uid, properties: { page } }) => e('a', { key: uid, href: `#${page.href}` }, page.name)),
+    ),
+    resolved &&
+      tabs.map(({ uid, properties: { component: Tab } }) =>
+        e('div', { key: uid, className: 'tab' }, e(Tab, { obj: resource })),
+      ),
     resolved && tabs.length === 0 && e('p', { id: 'no-tabs' }, 'No tabs of plugins.'),
   );
 }

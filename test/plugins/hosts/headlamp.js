@@ -1,8 +1,8 @@
-// Stands in for Headlamp: it hands the global pluginLib to plugins, evaluates each in a function of its own, and shows their sections
-// on the page of a resource, and their settings.
+// Stands in for Headlamp: it hands the global pluginLib to plugins, evaluates each in a function of its own, and shows
+// their sections on the page of a resource, and their settings.
 //
-// Source: frontend/src/plugin (index.ts, runPlugin.ts), lib/k8s/api/v1/clusterRequests.ts and components/DetailsViewSection
-// (kubernetes-sigs/headlamp).
+// Source: frontend/src (plugin/index.ts, plugin/runPlugin.ts, lib/k8s/api/v1/clusterRequests.ts and
+// components/DetailsViewSection; kubernetes-sigs/headlamp).
 import * as React from 'react';
 import { createRoot } from 'react-dom/client';
 import * as ReactJSX from 'react/jsx-runtime';
@@ -12,10 +12,11 @@ const query = new URLSearchParams(location.search);
 const cluster = 'main';
 
 const sections = [];
+const headerActions = [];
 const settingsForms = new Map();
 
-// Requests go to the API server of the cluster whose page is shown. A refusal rejects with its status, and with the status text and
-// the body in the message; where JSON is expected, with the body's field "message" alone.
+// Requests go to the API server of the cluster whose page is shown. A refusal rejects with its status, and with the
+// status text and the body in the message; where JSON is expected, with the body's field "message" alone.
 async function request(path, params = {}) {
   const { isJSON = true, cluster: named = cluster, ...rest } = params;
   const response = await fetch(`/clusters/${named}${path}`, { credentials: 'include', ...rest });
@@ -65,14 +66,32 @@ function SectionBox({ title, children }) {
   return e('section', { className: 'box' }, e('h2', null, title), React.Children.toArray(children));
 }
 
+function ActionButton({ description, onClick }) {
+  return e('button', { type: 'button', 'aria-label': description, onClick }, '?');
+}
+
+function Dialog({ open, onClose, title, children }) {
+  const id = React.useId();
+  if (!open) return null;
+  return e(
+    'div',
+    { role: 'dialog', 'aria-labelledby': id },
+    e('h1', { id }, title),
+    e('button', { type: 'button', onClick: onClose }, 'Close'),
+    children,
+  );
+}
+
 window.pluginLib = {
   React,
   ReactJSX,
   ApiProxy: { request },
-  CommonComponents: { SectionBox },
+  CommonComponents: { ActionButton, Dialog, SectionBox },
   ConfigStore,
   registerDetailsViewSection: section => sections.push(section),
-  registerPluginSettings: (name, component, displaySaveButton = false) => settingsForms.set(name, { component, displaySaveButton }),
+  registerDetailsViewHeaderAction: action => headerActions.push(action),
+  registerPluginSettings: (name, component, displaySaveButton = false) =>
+    settingsForms.set(name, { component, displaySaveButton }),
 };
 
 // A plugin must have been made for a version of Headlamp's own package that this one goes with.
@@ -90,7 +109,9 @@ async function loadPlugins() {
   }
 }
 
-// As Headlamp shows a custom resource: what is read from the API server is in jsonData.
+// A details view. With page=custom it is that of custom resources, which has no sections of plugins (crd/
+// CustomResourceDetails.tsx); else a view of Headlamp or of a plugin, which has them (common/Resource/Resource.tsx). What
+// is read from the API server is in jsonData.
 function Details() {
   const resource = {
     cluster,
@@ -100,11 +121,13 @@ function Details() {
       metadata: { namespace: query.get('namespace'), name: query.get('name') },
     },
   };
+  const shown = query.get('page') === 'custom' ? [] : sections;
   return e(
     React.Fragment,
     null,
     e('h1', null, `${resource.jsonData.kind}: ${resource.jsonData.metadata.name}`),
-    sections.map(({ id, section: Section }) => e('div', { key: id, id: `section-${id}` }, e(Section, { resource }))),
+    e('div', { id: 'actions' }, headerActions.map(({ id, action: Action }) => e(Action, { key: id, item: resource }))),
+    shown.map(({ id, section: Section }) => e('div', { key: id, id: `section-${id}` }, e(Section, { resource }))),
   );
 }
 
