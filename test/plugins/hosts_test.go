@@ -63,8 +63,9 @@ func passOn(to string, path func(*http.Request) string, change func(http.Header)
 
 // headlamp stands in for Headlamp's server and an API server behind it.
 type headlamp struct {
-	evictrail string      // what the service leads to
-	forbidden atomic.Bool // whether RBAC refuses services/proxy
+	apiServer http.Handler // a real one; nil: one that stands in, too
+	evictrail string       // what the service of the latter leads to
+	forbidden atomic.Bool  // whether its RBAC refuses services/proxy
 	dress     string
 }
 
@@ -79,7 +80,11 @@ func (h *headlamp) start(t *testing.T) string {
 		writeJSON(w, http.StatusOK, []map[string]string{{"path": "plugins/evictrail", "type": "user", "name": "evictrail"}})
 	})
 	mux.Handle("GET /plugins/", http.StripPrefix("/plugins/", http.FileServer(http.Dir(filepath.Join(built, "headlamp")))))
-	mux.Handle("GET /clusters/main/", http.StripPrefix("/clusters/main", h.newAPIServer()))
+	apiServer := h.apiServer
+	if apiServer == nil {
+		apiServer = h.newAPIServer()
+	}
+	mux.Handle("GET /clusters/main/", http.StripPrefix("/clusters/main", apiServer))
 	return startHost(t, mux)
 }
 
