@@ -72,6 +72,7 @@ check: postgres ## Run all that CI runs: every test, also with a browser, Promet
 	hack/ensure-alertmanager.sh
 	hack/ensure-pgbouncer.sh
 	hack/ensure-chromium.sh
+	hack/ensure-npm.sh
 	hack/ensure-axe.sh
 	hack/ensure-release-tools.sh
 	cd test && $(GO) test -timeout $(TEST_TIMEOUT) ./...
@@ -167,6 +168,10 @@ lint-install:
 .PHONY: generate
 generate: postgres ## Write the generated files (some are made of a database with the current schema)
 	$(GO) generate ./...
+
+.PHONY: plugins
+plugins: ## Build the panels for Headlamp and the OpenShift console into bin/plugins (docs/plugins.md; it needs npm)
+	hack/build-plugins.sh $(BIN)/plugins '$(VERSION)'
 
 .PHONY: site
 site: ## Build the documentation site into bin/site

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // downloads is where a release lies once it is published.
@@ -23,14 +25,17 @@ type archive struct {
 // url returns where a file of the release will be.
 func (r *release) url(name string) string { return downloads + "/v" + r.version + "/" + name }
 
-// writeArchive writes the archive of a platform. The order, owners and times in it are always the same.
+// writeArchive writes the archive of a platform.
 func (r *release) writeArchive(p platform) error {
 	name := r.baseName(p) + ".tar.gz"
-	path := filepath.Join(r.out, name)
-	if err := r.writeTar(path, p); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+	paths, err := r.stageFiles(p)
+	if err != nil {
+		return err
 	}
-	sum, err := sumFile(path)
+	if err := r.writeTar(name, paths); err != nil {
+		return err
+	}
+	sum, err := sumFile(filepath.Join(r.out, name))
 	if err != nil {
 		return err
 	}
@@ -38,12 +43,14 @@ func (r *release) writeArchive(p platform) error {
 	return nil
 }
 
-func (r *release) writeTar(path string, p platform) (err error) {
-	names, paths, err := r.stageFiles(p)
-	if err != nil {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)
+// writeTar writes an archive of the release with files, by their names in it. The order, owners and times in it are always the same.
+func (r *release) writeTar(archive string, paths map[string]string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w", archive, err)
+		}
+	}()
+	file, err := os.OpenFile(filepath.Join(r.out, archive), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
@@ -52,7 +59,7 @@ func (r *release) writeTar(path string, p platform) (err error) {
 	defer func() { err = errors.Join(err, zip.Close()) }()
 	out := tar.NewWriter(zip)
 	defer func() { err = errors.Join(err, out.Close()) }()
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(paths)) {
 		if err := r.addFile(out, name, paths[name]); err != nil {
 			return fmt.Errorf("add %s: %w", name, err)
 		}

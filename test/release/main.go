@@ -147,6 +147,9 @@ func (r *release) make(ctx context.Context) error {
 	if err := r.packChart(ctx); err != nil {
 		return err
 	}
+	if err := r.packPlugins(ctx); err != nil {
+		return fmt.Errorf("plugins: %w", err)
+	}
 	if err := r.writeManifests(); err != nil {
 		return err
 	}

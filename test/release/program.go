@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 )
 
@@ -119,8 +118,8 @@ func compressFiles(dir string) error {
 	return nil
 }
 
-// stageFiles returns the paths below the stage of a platform that its archive holds, in order, by their names in it.
-func (r *release) stageFiles(p platform) ([]string, map[string]string, error) {
+// stageFiles returns the paths below the stage of a platform that its archive holds, by their names in it.
+func (r *release) stageFiles(p platform) (map[string]string, error) {
 	paths := map[string]string{
 		"evictrail": filepath.Join(r.stage(p), "evictrail"),
 		"LICENSE":   filepath.Join(r.checkout, "LICENSE"),
@@ -129,16 +128,11 @@ func (r *release) stageFiles(p platform) ([]string, map[string]string, error) {
 	for _, folder := range []string{"man", "completions"} {
 		found, err := filepath.Glob(filepath.Join(r.docs(), folder, "*"))
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		for _, path := range found {
 			paths[folder+"/"+filepath.Base(path)] = path
 		}
 	}
-	var names []string
-	for name := range paths {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names, paths, nil
+	return paths, nil
 }

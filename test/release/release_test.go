@@ -114,6 +114,9 @@ func (r made) read(t *testing.T, name string) string {
 // files returns the names of all files that a release of its platforms has.
 func (r made) files() []string {
 	names := []string{"evictrail-" + r.version + ".tgz", "evictrail.yaml", "evictrail.rb", "release-notes.md", sumsName}
+	for _, c := range consoles {
+		names = append(names, pluginName(c.name, r.version))
+	}
 	for _, p := range r.platforms {
 		base := fmt.Sprintf("evictrail_%s_%s_%s", r.version, p.OS, p.Arch)
 		names = append(names, base+".tar.gz", base+".spdx.json")
@@ -177,6 +180,28 @@ func TestArchives(t *testing.T) {
 		}
 		if p == host {
 			requireRuns(t, filepath.Join(dir, "evictrail"), r.version)
+		}
+	}
+}
+
+// TestPlugins opens the archives of plugins: each is one folder of the version, with all that its console loads.
+func TestPlugins(t *testing.T) {
+	t.Parallel()
+	r := needRelease(t)
+	for console, want := range map[string][]string{
+		"headlamp": {"evictrail/LICENSE", "evictrail/main.js", "evictrail/package.json"},
+		"console": {
+			"evictrail-console/LICENSE", "evictrail-console/consoleplugin.yaml", "evictrail-console/dist/exposed-Tab-chunk.js",
+			"evictrail-console/dist/plugin-entry.js", "evictrail-console/dist/plugin-manifest.json", "evictrail-console/kustomization.yaml",
+			"evictrail-console/nginx.conf", "evictrail-console/server.yaml", "evictrail-console/settings.json",
+		},
+	} {
+		dir := t.TempDir()
+		require.Equal(t, want, unpackArchive(t, r.path(pluginName(console, r.version)), dir))
+		for _, name := range []string{"evictrail/package.json", "evictrail-console/dist/plugin-manifest.json"} {
+			if text, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+				require.Regexp(t, `"version": ?"`+regexp.QuoteMeta(r.version)+`"`, string(text))
+			}
 		}
 	}
 }

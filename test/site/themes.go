@@ -18,7 +18,7 @@ type theme struct {
 var themes = []theme{
 	{"Start", []string{"README.md", "docs/install.md", "docs/lab.md", "docs/glossary.md"}},
 	{"On call", []string{"docs/runbooks/README.md", "docs/routing.md", "docs/backtest.md", "docs/runbooks/*.md"}},
-	{"Questions", []string{"docs/ask.md", "docs/mcp.md", "docs/sql.md", "docs/export.md", "docs/notify.md", "docs/dashboards.md", "docs/drains.md", "docs/whatif.md", "docs/requesters.md", "docs/node-load.md", "docs/move-costs.md", "docs/settings.md"}},
+	{"Questions", []string{"docs/ask.md", "docs/plugins.md", "docs/mcp.md", "docs/sql.md", "docs/export.md", "docs/notify.md", "docs/dashboards.md", "docs/drains.md", "docs/whatif.md", "docs/requesters.md", "docs/node-load.md", "docs/move-costs.md", "docs/settings.md"}},
 	{"Operate", []string{"docs/configuration.md", "docs/sources.md", "docs/audit.md", "docs/access.md", "docs/hub.md", "docs/retention.md", "docs/scale.md", "docs/standby.md", "docs/evidence.md", "docs/record.md", "docs/release.md"}},
 	{"Reference", []string{commandsPath, apiPath, viewsPath, alertsPath, "docs/metrics.md", "CHANGELOG.md"}},
 	{"Design", []string{"docs/architecture.md", "docs/guarantees.md", "docs/benchmarks.md", "docs/chaos.md", "docs/dependencies.md", "docs/adr/README.md", "docs/adr/*.md"}},
