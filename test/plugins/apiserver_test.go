@@ -2,6 +2,7 @@ package plugins_test
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -67,27 +68,28 @@ subjects: [{kind: ServiceAccount, name: viewer, namespace: evictrail}]
 // documentation grants. No token arrives, and nothing can be written.
 func TestHeadlampThroughARealAPIServer(t *testing.T) {
 	t.Parallel()
-	cluster := kubetest.Start(t, kubetest.Options{})
 	s := openStore(t)
 	var tokens, asked atomic.Int64
 	handler := api.Server{Readers: api.ForAll(answers.Reader{Reader: s.Reader})}.Handler()
-	address := startOnNetwork(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	pod := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		if r.Header.Get("Authorization") != "" {
 			tokens.Add(1)
 		}
 		handler.ServeHTTP(w, r)
 	}))
-	host, port, err := net.SplitHostPort(address)
-	require.NoError(t, err)
+	t.Cleanup(pod.Close)
+	egress := filepath.Join(t.TempDir(), "egress.yaml")
+	require.NoError(t, os.WriteFile(egress, fmt.Appendf(nil, passToPod, startTunnel(t, pod.Listener.Addr().String())), 0o600))
+	cluster := kubetest.Start(t, kubetest.Options{Flags: []string{"--egress-selector-config-file=" + egress}})
 	cluster.Namespace("evictrail", nil)
 	cluster.Apply(readDocumentedRole(t))
-	cluster.Apply(fmt.Sprintf(evictrailService, host, port))
+	cluster.Apply(fmt.Sprintf(evictrailService, podIP, podPort))
 	pods := cluster.Client().CoreV1().Pods("evictrail") // there is no kubelet that says where the pod is
-	pod, err := pods.Get(t.Context(), "evictrail-0", metav1.GetOptions{})
+	known, err := pods.Get(t.Context(), "evictrail-0", metav1.GetOptions{})
 	require.NoError(t, err)
-	pod.Status.PodIP, pod.Status.PodIPs = host, []corev1.PodIP{{IP: host}}
-	_, err = pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+	known.Status.PodIP, known.Status.PodIPs = podIP, []corev1.PodIP{{IP: podIP}}
+	_, err = pods.UpdateStatus(t.Context(), known, metav1.UpdateOptions{})
 	require.NoError(t, err)
 
 	viewer := cluster.ServiceAccount("evictrail", "viewer")
@@ -137,24 +139,54 @@ func passToAPIServer(t *testing.T, user *rest.Config) http.Handler {
 	return &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
 }
 
-// startOnNetwork serves over TLS at an address of this machine that is no loopback address, which API servers pass nothing on to.
-func startOnNetwork(t *testing.T, handler http.Handler) string {
+// The address at which the API server believes the pod of evictrail to be. It passes nothing on to loopback addresses.
+const (
+	podIP   = "10.0.0.7"
+	podPort = "8443"
+)
+
+// passToPod is the configuration of a kube-apiserver that reaches pods through a proxy.
+const passToPod = `
+apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: %q}}}
+`
+
+// startTunnel starts a proxy through which connections to the pod (HTTP's CONNECT) end at an address, and returns its socket.
+func startTunnel(t *testing.T, address string) string {
 	t.Helper()
-	addresses, err := net.InterfaceAddrs()
+	socket := filepath.Join(t.TempDir(), "tunnel")
+	listener, err := net.Listen("unix", socket)
 	require.NoError(t, err)
-	var listener net.Listener
-	for _, a := range addresses {
-		network, is := a.(*net.IPNet)
-		if !is || network.IP.To4() == nil || network.IP.IsLoopback() || network.IP.IsLinkLocalUnicast() {
-			continue
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodConnect || r.Host != net.JoinHostPort(podIP, podPort) {
+			http.Error(w, "only the pod can be reached", http.StatusBadGateway)
+			return
 		}
-		listener, err = net.Listen("tcp", net.JoinHostPort(network.IP.String(), "0"))
-		require.NoError(t, err)
-		break
-	}
-	require.NotNil(t, listener, "this machine has no IPv4 address but loopback ones")
+		pod, err := net.Dial("tcp", address)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		defer func() { _ = pod.Close() }()
+		caller, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { _ = caller.Close() }()
+		if _, err := io.WriteString(caller, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+			return
+		}
+		go func() {
+			_, _ = io.Copy(pod, buffered)
+			_ = pod.Close()
+		}()
+		_, _ = io.Copy(caller, pod)
+	})
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler, ReadHeaderTimeout: patience}}
-	server.StartTLS()
+	server.Start()
 	t.Cleanup(server.Close)
-	return listener.Addr().String()
+	return socket
 }
