@@ -199,5 +199,5 @@ verify: ## Check that modules, formatting and generated files are up to date
 	$(GO) mod tidy -diff
 	$(GO) vet -stdmethods=false ./... # make lint looks at these, but for Seek of Prometheus' iterators, which is not that of package io
 	cd test && $(GO) mod verify && $(GO) mod tidy -diff && $(GO) vet ./...
-	for tools in promtool kube helm peers packaging; do (cd test/$$tools && $(GO) mod tidy -diff) || exit; done
+	for tools in promtool kube helm peers packaging perses; do (cd test/$$tools && $(GO) mod tidy -diff) || exit; done
 	@GO=$(GO) MAKE=$(MAKE_COMMAND) hack/verify-files.sh

@@ -303,10 +303,10 @@ func TestQueriesOfPostgresAreBounded(t *testing.T) {
 		for _, from := range regexp.MustCompile(`(?:FROM|JOIN) (evictrail[\w.]*)`).FindAllStringSubmatch(q.Text, -1) {
 			require.Regexp(t, `^evictrail_v1\.`, from[1], "%s: views alone", q.Name())
 		}
-		if q.Panel != varCluster && !strings.Contains(q.Text, "cooldowns_now") {
+		if q.Panel != VarCluster && !strings.Contains(q.Text, "cooldowns_now") {
 			require.Regexp(t, `\$__time(Filter|From|To)\(`, q.Text, "%s: the time range", q.Name())
 		}
-		if q.Panel != varCluster && q.Dashboard != UIDFleet {
+		if q.Panel != VarCluster && q.Dashboard != UIDFleet {
 			require.Contains(t, q.Text, ofCluster, "%s: one cluster", q.Name())
 		}
 	}
@@ -343,7 +343,7 @@ func TestVariablesOfQueriesExist(t *testing.T) {
 			}
 		}
 		require.Subset(t, has[d.UID], []string{varPrometheus, varPostgres})
-		require.Equal(t, d.UID != UIDFleet, slices.Contains(has[d.UID], varCluster), d.UID)
+		require.Equal(t, d.UID != UIDFleet, slices.Contains(has[d.UID], VarCluster), d.UID)
 	}
 	queries, err := Queries()
 	require.NoError(t, err)

@@ -10,6 +10,7 @@
 // have in common is in panel.go, the colours are in colour.go, the labels of values in label.go, the query type of Postgres, which the SDK does not have, in
 // postgres.go, variables in variable.go, annotations in annotation.go. "evictrail generate dashboards" writes the files,
 // the golden ones are in deploy/dashboards. Read dashboard.go first, then loop.go.
+// Package perses makes dashboards for Perses of them.
 //
 // Queries of Postgres read the views of schema evictrail_v1 alone. That each runs, and on which recording it has rows, is
 // tested in cmd/evictrail; that expressions of Prometheus parse and name metrics that exist, in test/dashboards.

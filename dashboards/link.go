@@ -25,7 +25,7 @@ func linkTo(title, uid string, vars ...string) *dashboard.DashboardLinkBuilder {
 }
 
 func urlOf(uid string, vars ...string) string {
-	return urlOfCluster(uid, "${"+varCluster+":queryparam}", vars...)
+	return urlOfCluster(uid, "${"+VarCluster+":queryparam}", vars...)
 }
 
 // urlOfCluster is urlOf with the parameter that chooses a cluster.
@@ -39,7 +39,7 @@ func urlOfCluster(uid, cluster string, vars ...string) string {
 
 // toCluster leads to a dashboard about the cluster of the row.
 func toCluster(title, uid string) *dashboard.DashboardLinkBuilder {
-	return dashboard.NewDashboardLinkBuilder(title).Type(dashboard.DashboardLinkTypeLink).Url(urlOfCluster(uid, "var-"+varCluster+"="+fieldCluster))
+	return dashboard.NewDashboardLinkBuilder(title).Type(dashboard.DashboardLinkTypeLink).Url(urlOfCluster(uid, "var-"+VarCluster+"="+fieldCluster))
 }
 
 func toVM() *dashboard.DashboardLinkBuilder {

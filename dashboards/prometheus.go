@@ -92,7 +92,7 @@ func computeP99(histogram string, labels ...string) string {
 }
 
 // ofClusterSeries matches the series of the cluster of the variable, and those without a label cluster: who has one cluster in a Prometheus needs none.
-const ofClusterSeries = varCluster + `=~"$` + varCluster + `|"`
+const ofClusterSeries = VarCluster + `=~"$` + VarCluster + `|"`
 
 // filterCluster adds the cluster to every selector of an expression.
 func filterCluster(expr string) string {

@@ -9,7 +9,7 @@ import (
 
 // The names of the variables.
 const (
-	varCluster   = "cluster"
+	VarCluster   = "cluster" // its values are names of clusters (--cluster)
 	varNode      = "node"
 	varNamespace = "namespace"
 	varVMI       = "vmi"
@@ -40,7 +40,7 @@ func newSourceVariables() []cog.Builder[dashboard.VariableModel] {
 
 // newCommonVariables are the variables of every dashboard about one cluster.
 func newCommonVariables() []cog.Builder[dashboard.VariableModel] {
-	return append(newSourceVariables(), newQueryVariable(varCluster, "Cluster", clustersSQL))
+	return append(newSourceVariables(), newQueryVariable(VarCluster, "Cluster", clustersSQL))
 }
 
 // newQueryVariable is a variable of which one value is chosen, from a query.

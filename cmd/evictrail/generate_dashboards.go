@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/evictrail/evictrail/dashboards"
+	"github.com/evictrail/evictrail/dashboards/perses"
 )
 
 // The formats of dashboards.
@@ -17,6 +20,8 @@ const (
 	formatJSON             = "json"
 	formatConfigMap        = "configmap"
 	formatGrafanaDashboard = "grafanadashboard"
+	formatPerses           = "perses"
+	formatPersesDashboard  = "persesdashboard"
 	formatMarkdown         = "markdown"
 )
 
@@ -24,6 +29,8 @@ var dashboardFormats = []cobra.Completion{
 	cobra.CompletionWithDesc(formatJSON, "as Grafana imports it"),
 	cobra.CompletionWithDesc(formatConfigMap, "ConfigMaps for the sidecar of Grafana's chart"),
 	cobra.CompletionWithDesc(formatGrafanaDashboard, "resources of the Grafana operator"),
+	cobra.CompletionWithDesc(formatPerses, "as Perses imports it: the panels that ask Prometheus"),
+	cobra.CompletionWithDesc(formatPersesDashboard, "resources of the Perses operator"),
 	cobra.CompletionWithDesc(formatMarkdown, "what each panel shows, for people"),
 }
 
@@ -38,7 +45,7 @@ type dashboardFlags struct {
 func newGenerateDashboards() *cobra.Command {
 	f := dashboardFlags{placing: dashboards.DefaultPlacing()}
 	cmd := &cobra.Command{
-		Use: "dashboards [NAME...]", Short: "Print the Grafana dashboards", Args: asUsage(cobra.ArbitraryArgs),
+		Use: "dashboards [NAME...]", Short: "Print the dashboards, for Grafana or Perses", Args: asUsage(cobra.ArbitraryArgs),
 		Long: `Print the named dashboards, by default all. Nothing is applied. They ask a Prometheus that scrapes evictrail and a Postgres
 that may read its views (evictrail schema roles); both are chosen in the dashboard.
 
@@ -48,13 +55,15 @@ docs/dashboards.md says what each panel shows.`,
   evictrail generate dashboards evictrail-loop > loop.json
   evictrail generate dashboards --public-url https://evictrail.example --dir dashboards
   evictrail generate dashboards --format configmap --namespace monitoring | kubectl apply -f -
-  evictrail generate dashboards --format grafanadashboard --instance dashboards=grafana | kubectl apply -f -`,
+  evictrail generate dashboards --format grafanadashboard --instance dashboards=grafana | kubectl apply -f -
+  evictrail generate dashboards --format perses --dir perses && percli apply -d perses --project monitoring
+  evictrail generate dashboards --format persesdashboard --namespace monitoring | kubectl apply -f -`,
 		ValidArgsFunction: completeDashboards,
 		RunE:              f.run,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.format, "format", formatJSON, "`format`: json, configmap, grafanadashboard or markdown (one text about all)")
-	flags.StringVar(&f.placing.Namespace, "namespace", "", "`namespace` of ConfigMaps and GrafanaDashboards; by default where they are applied")
+	flags.StringVar(&f.format, "format", formatJSON, "`format`: json, configmap, grafanadashboard, perses, persesdashboard or markdown (one text about all)")
+	flags.StringVar(&f.placing.Namespace, "namespace", "", "`namespace` of ConfigMaps, GrafanaDashboards and PersesDashboards; by default where they are applied")
 	flags.StringVar(&f.placing.Folder, "folder", f.placing.Folder, "`folder` in Grafana, of ConfigMaps and GrafanaDashboards")
 	flags.StringToStringVar(&f.placing.Instances, "instance", f.placing.Instances, "`labels` of the Grafana that GrafanaDashboards are for")
 	flags.StringVar(&f.publicURL, "public-url", "", "`URL` of evictrail's pages, as people reach them: VMs, nodes, loops and clusters in tables link to their page")
@@ -79,7 +88,7 @@ func (f *dashboardFlags) run(cmd *cobra.Command, names []string) error {
 	if err := f.checkFlags(cmd, names); err != nil {
 		return err
 	}
-	files, err := f.renderFiles(names)
+	files, err := f.renderFiles(cmd.ErrOrStderr(), names)
 	if err != nil {
 		return err
 	}
@@ -94,7 +103,7 @@ func (f *dashboardFlags) checkFlags(cmd *cobra.Command, names []string) error {
 			return usageErrorf("dashboard %q: expected one of %s", name, strings.Join(known, ", "))
 		}
 	}
-	formats := []string{formatJSON, formatConfigMap, formatGrafanaDashboard, formatMarkdown}
+	formats := []string{formatJSON, formatConfigMap, formatGrafanaDashboard, formatPerses, formatPersesDashboard, formatMarkdown}
 	if !slices.Contains(formats, f.format) {
 		return usageErrorf("format %q: expected one of %s", f.format, strings.Join(formats, ", "))
 	}
@@ -105,8 +114,8 @@ func (f *dashboardFlags) checkFlags(cmd *cobra.Command, names []string) error {
 		return usageErrorf("format markdown is one text about all dashboards: give no names")
 	}
 	for flag, formats := range map[string][]string{
-		"namespace": {formatConfigMap, formatGrafanaDashboard}, "folder": {formatConfigMap, formatGrafanaDashboard}, "instance": {formatGrafanaDashboard},
-		"public-url": {formatJSON, formatConfigMap, formatGrafanaDashboard},
+		"namespace": {formatConfigMap, formatGrafanaDashboard, formatPersesDashboard}, "folder": {formatConfigMap, formatGrafanaDashboard}, "instance": {formatGrafanaDashboard},
+		"public-url": {formatJSON, formatConfigMap, formatGrafanaDashboard, formatPerses, formatPersesDashboard},
 	} {
 		if cmd.Flags().Changed(flag) && !slices.Contains(formats, f.format) {
 			return usageErrorf("%s has no meaning for format %s", flag, f.format)
@@ -124,7 +133,8 @@ func dashboardNames() []string {
 }
 
 // renderFiles returns the named dashboards in the chosen format, all where none was named, in the order of dashboards.All.
-func (f *dashboardFlags) renderFiles(names []string) ([]textFile, error) {
+// What has no form in that format is left out, and said on said.
+func (f *dashboardFlags) renderFiles(said io.Writer, names []string) ([]textFile, error) {
 	if f.format == formatMarkdown {
 		text, err := dashboards.Markdown()
 		return []textFile{{"dashboards.md", string(text)}}, err
@@ -134,8 +144,16 @@ func (f *dashboardFlags) renderFiles(names []string) ([]textFile, error) {
 		if len(names) > 0 && !slices.Contains(names, d.UID) {
 			continue
 		}
-		file, err := f.renderFile(d.LinkPages(f.publicURL))
-		if err != nil {
+		render := f.renderFile
+		if f.format == formatPerses || f.format == formatPersesDashboard {
+			render = f.renderForPerses
+		}
+		file, err := render(d.LinkPages(f.publicURL))
+		switch {
+		case errors.Is(err, errNothingForPerses) && len(names) == 0:
+			printTextf(said, "%s is left out: %s\n", d.UID, errNothingForPerses)
+			continue
+		case err != nil:
 			return nil, err
 		}
 		out = append(out, file)
@@ -157,6 +175,27 @@ func (f *dashboardFlags) renderFile(d dashboards.Dashboard) (textFile, error) {
 		return textFile{}, err
 	}
 	text, err := yaml.Marshal(made)
+	if err != nil {
+		return textFile{}, fmt.Errorf("encode %s %s: %w", f.format, d.UID, err)
+	}
+	return textFile{d.UID + ".yaml", string(text)}, nil
+}
+
+var errNothingForPerses = errors.New("none of its panels asks Prometheus, and Perses asks nothing else")
+
+// renderForPerses returns a dashboard for Perses or its operator. It is errNothingForPerses where there is none.
+func (f *dashboardFlags) renderForPerses(d dashboards.Dashboard) (textFile, error) {
+	made, draws, err := perses.Convert(d, f.publicURL)
+	switch {
+	case err != nil:
+		return textFile{}, err
+	case !draws:
+		return textFile{}, usageErrorf("dashboard %s: %w", d.UID, errNothingForPerses)
+	case f.format == formatPerses:
+		text, err := made.JSON()
+		return textFile{d.UID + ".json", string(text)}, err
+	}
+	text, err := yaml.Marshal(made.Object(f.placing.Namespace))
 	if err != nil {
 		return textFile{}, fmt.Errorf("encode %s %s: %w", f.format, d.UID, err)
 	}

@@ -90,6 +90,26 @@ func TestGenerateDashboardsMakesGrafanaDashboards(t *testing.T) {
 	require.True(t, json.Valid([]byte(o.Spec.JSON)))
 }
 
+func TestGenerateDashboardsForPerses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	code, out, stderr := runCommand(t, "generate", "dashboards", "--format", "perses", "--dir", dir)
+	require.Equal(t, exitFound, code, stderr)
+	require.Equal(t, "evictrail-fleet is left out: none of its panels asks Prometheus, and Perses asks nothing else\n", stderr)
+	require.Equal(t, len(dashboards.All())-1, strings.Count(out, "\n"))
+	text, err := os.ReadFile(filepath.Join(dir, "evictrail-drain.json"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"kind": "Dashboard"`)
+
+	made, err := generateDashboards(t, "evictrail-drain", "--format", "persesdashboard", "--namespace", "monitoring", "--public-url", "https://evictrail.example")
+	require.NoError(t, err)
+	o := decodeObjects(t, made)[0]
+	require.Equal(t, "PersesDashboard", o.Kind)
+	require.Equal(t, "evictrail-drain", o.Metadata.Name)
+	require.Equal(t, "monitoring", o.Metadata.Namespace)
+	require.Contains(t, made, "[evictrail's pages](https://evictrail.example)")
+}
+
 func TestGenerateDashboardsLinksToPages(t *testing.T) {
 	t.Parallel()
 	for args, linked := range map[string]bool{"evictrail-vm": false, "evictrail-vm --public-url https://evictrail.example/": true} {
@@ -103,8 +123,10 @@ func TestGenerateDashboardsRefuses(t *testing.T) {
 	t.Parallel()
 	requireRefusals(t, "dashboards", []refusal{
 		{"an unknown name", []string{"loop"}, `dashboard "loop": expected one of evictrail-overview, evictrail-loop`, true},
-		{"an unknown format", []string{"--format", "yaml"}, `format "yaml": expected one of json, configmap, grafanadashboard, markdown`, true},
+		{"an unknown format", []string{"--format", "yaml"}, `format "yaml": expected one of json, configmap, grafanadashboard, perses, persesdashboard, markdown`, true},
 		{"a namespace for JSON", []string{"--namespace", "x"}, "namespace has no meaning for format json", true},
+		{"a folder for Perses", []string{"--format", "perses", "--folder", "x"}, "folder has no meaning for format perses", true},
+		{"a dashboard without anything for Perses", []string{"--format", "perses", "evictrail-fleet"}, "dashboard evictrail-fleet: none of its panels asks Prometheus", true},
 		{"an instance for ConfigMaps", []string{"--format", "configmap", "--instance", "a=b"}, "instance has no meaning for format configmap", true},
 		{"names for the text", []string{"--format", "markdown", "evictrail-vm"}, "give no names", true},
 		{"pages without a host", []string{"--public-url", "/evictrail"}, `public-url "/evictrail": expected http`, true},

@@ -1,5 +1,5 @@
 // Package build builds the programs that tests and the lab run, out of their own sources. Each comes from a module that pins its
-// version: test/kube has Kubernetes, etcd and the descheduler, test/helm has helm, test/promtool has Prometheus, test/peers has
+// version: test/kube has Kubernetes, etcd and the descheduler, test/helm has helm, test/promtool has Prometheus, test/perses has what checks dashboards as Perses does, test/peers has
 // kube-state-metrics, test/packaging has nfpm, krew and actionlint, test/lab/kubevirt has one module for every version of
 // KubeVirt, test/lab/virtctl has virtctl.
 //

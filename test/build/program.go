@@ -1,8 +1,12 @@
 package build
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,6 +92,36 @@ func Actionlint() Program {
 // KubeStateMetrics returns kube-state-metrics.
 func KubeStateMetrics() Program {
 	return Program{Name: "kube-state-metrics", Module: "test/peers", Source: "k8s.io/kube-state-metrics/v2"}
+}
+
+// PersesChecker returns what checks dashboards as Perses does.
+func PersesChecker() Program {
+	return Program{Name: "perses", Module: persesModule, Source: "."}
+}
+
+const persesModule = "test/perses"
+
+// PersesModules returns the folders of the Go modules in which Perses and its plugins have their schemas, by the last part of their names.
+func PersesModules() (map[string]string, error) {
+	args := []string{"mod", "download", "-json", "github.com/perses/perses"}
+	for _, plugin := range []string{"markdown", "prometheus", "statchart", "table", "timeserieschart"} {
+		args = append(args, "github.com/perses/plugins/"+plugin)
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Env = filepath.Join(Root(), persesModule), append(os.Environ(), "GOWORK=off")
+	text, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("download modules of Perses: %w", err)
+	}
+	dirs := map[string]string{}
+	for modules := json.NewDecoder(bytes.NewReader(text)); modules.More(); {
+		var m struct{ Path, Dir string }
+		if err := modules.Decode(&m); err != nil {
+			return nil, fmt.Errorf("download modules of Perses: %w", err)
+		}
+		dirs[path.Base(m.Path)] = m.Dir
+	}
+	return dirs, nil
 }
 
 // Prometheus returns prometheus, and Promtool promtool of the same version, without the clouds' service discovery and what needs a C compiler.
