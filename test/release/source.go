@@ -29,6 +29,10 @@ type source struct {
 // findSource returns what is committed, with changes to tracked files that are not yet: then it makes a commit of them
 // that no branch has.
 func findSource(ctx context.Context, mustBeTagged bool) (source, error) {
+	_, err := runGit(ctx, build.Root(), "status", "--short") // looks at files that were written again as they were, of which stash only says that it fails
+	if err != nil {
+		return source{}, err
+	}
 	commit, err := runGit(ctx, build.Root(), "stash", "create")
 	if err == nil && commit == "" {
 		commit, err = runGit(ctx, build.Root(), "rev-parse", "HEAD")
