@@ -96,7 +96,7 @@ func KubeStateMetrics() Program {
 
 // PersesChecker returns what checks dashboards as Perses does.
 func PersesChecker() Program {
-	return Program{Name: "perses", Module: persesModule, Source: "."}
+	return Program{Name: "perses", Module: persesModule, Source: ".", Extra: []string{"main.go", "plugins.go", "schemas.go"}}
 }
 
 const persesModule = "test/perses"
