@@ -49,6 +49,9 @@ func newGenerateDashboards() *cobra.Command {
 		Long: `Print the named dashboards, by default all. Nothing is applied. They ask a Prometheus that scrapes evictrail and a Postgres
 that may read its views (evictrail schema roles); both are chosen in the dashboard.
 
+For Perses, which asks no Postgres, each has the panels that ask Prometheus, by the project's default data source; notes
+name the others. A dashboard that has none is left out: standard error says so.
+
 ` + formatCompletions(22, dashboardChoice()) + `
 docs/dashboards.md says what each panel shows.`,
 		Example: `  evictrail generate dashboards --dir dashboards          # JSON, to import or to provision

@@ -106,7 +106,6 @@ func (p player) playFacts(ctx context.Context, facts []trail.Fact, cluster strin
 	if err != nil {
 		return err
 	}
-	facts = slices.Clone(facts)
 	for i := range facts {
 		facts[i].Cluster = cluster
 	}

@@ -103,7 +103,7 @@ const (
 // else than Prometheus.
 func drawPanel(p grafanaPanel) ([]drawn, error) {
 	if p.Type == "text" {
-		return []drawn{{nameKey(p, ""), newPanel(p.Title, p.Description, Plugin{"Markdown", text{p.Options.Content}}, nil), p.GridPos.Width, p.GridPos.Height}}, nil
+		return drawOne(p, Plugin{"Markdown", text{p.Options.Content}}), nil
 	}
 	if !p.asksPrometheus() {
 		return nil, nil
@@ -126,6 +126,11 @@ func drawPanel(p grafanaPanel) ([]drawn, error) {
 	return nil, fmt.Errorf("panels of type %s are not drawn in Perses", p.Type)
 }
 
+// drawOne makes one panel, as large as in Grafana, of all queries.
+func drawOne(p grafanaPanel, plugin Plugin) []drawn {
+	return []drawn{{nameKey(p, ""), newPanel(p.Title, p.Description, plugin, p.Targets), p.GridPos.Width, p.GridPos.Height}}
+}
+
 func drawLines(p grafanaPanel) ([]drawn, error) {
 	f := p.FieldConfig.Defaults
 	unit, err := convertUnit(f)
@@ -142,7 +147,7 @@ func drawLines(p grafanaPanel) ([]drawn, error) {
 	if f.Custom.Stacking.Mode == "normal" {
 		spec.Visual.Stack = "all"
 	}
-	return []drawn{{nameKey(p, ""), newPanel(p.Title, p.Description, Plugin{"TimeSeriesChart", spec}, p.Targets), p.GridPos.Width, p.GridPos.Height}}, nil
+	return drawOne(p, Plugin{"TimeSeriesChart", spec}), nil
 }
 
 // drawNumbers makes a panel of each query: a StatChart has one unit and one set of thresholds.
@@ -191,7 +196,7 @@ func drawList(p grafanaPanel) ([]drawn, error) {
 			spec.Columns = append(spec.Columns, column{Name: "value #" + strconv.Itoa(i+1), Header: header, Format: unit})
 		}
 	}
-	return []drawn{{nameKey(p, ""), newPanel(p.Title, p.Description, Plugin{"Table", spec}, p.Targets), p.GridPos.Width, p.GridPos.Height}}, nil
+	return drawOne(p, Plugin{"Table", spec}), nil
 }
 
 // nameKey returns the key of a panel, which stays when others are added.

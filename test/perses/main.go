@@ -15,6 +15,7 @@ import (
 
 	v1 "github.com/perses/perses/pkg/model/api/v1"
 	"github.com/perses/perses/pkg/model/api/v1/common"
+	"github.com/perses/perses/pkg/model/api/v1/dashboard"
 )
 
 func main() {
@@ -80,52 +81,11 @@ func checkFile(s *schemas, name string) (plugins int, err error) {
 		}
 	}
 	for _, v := range d.Spec.Variables {
-		list, is := v.Spec.(interface{ GetName() string })
-		if !is {
-			continue
+		if list, is := v.Spec.(*dashboard.ListVariableSpec); is {
+			check("variable "+list.GetName(), list.Plugin)
 		}
-		check("variable "+list.GetName(), pluginOf(v.Spec))
-	}
-	for _, l := range d.Spec.Layouts {
-		errs = append(errs, checkItems(d, l.Spec)...)
 	}
 	return plugins, errors.Join(errs...)
-}
-
-// pluginOf returns the plugin of a list variable.
-func pluginOf(spec any) common.Plugin {
-	var list struct {
-		Plugin common.Plugin `json:"plugin"`
-	}
-	text, err := json.Marshal(spec)
-	if err == nil {
-		_ = json.Unmarshal(text, &list)
-	}
-	return list.Plugin
-}
-
-// checkItems says which items of a row show no panel.
-func checkItems(d v1.Dashboard, layout any) (errs []error) {
-	text, err := json.Marshal(layout)
-	if err != nil {
-		return []error{err}
-	}
-	var grid struct {
-		Items []struct {
-			Content struct {
-				Ref string `json:"$ref"`
-			} `json:"content"`
-		} `json:"items"`
-	}
-	if err := json.Unmarshal(text, &grid); err != nil {
-		return []error{err}
-	}
-	for _, i := range grid.Items {
-		if d.Spec.Panels[strings.TrimPrefix(i.Content.Ref, "#/spec/panels/")] == nil {
-			errs = append(errs, fmt.Errorf("no panel %s", i.Content.Ref))
-		}
-	}
-	return errs
 }
 
 // requireSame says where what was read is other than what was written: Perses does not read it.
