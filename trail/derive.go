@@ -23,6 +23,12 @@ type Derived struct {
 	NextAt       time.Time // when time alone will change these rows: then the subject is to be derived again. Zero: never
 }
 
+// CountRows returns how many rows of all kinds these are.
+func (d *Derived) CountRows() int {
+	return len(d.Requests) + len(d.Evacuations) + len(d.Migrations) + len(d.Placements) + len(d.Decisions) + len(d.Loops) + len(d.Drains) + len(d.Blockers) +
+		len(d.Consequences) + len(d.Outages) + len(d.Gaps) + len(d.Timeline)
+}
+
 // Derive ties together the facts of one subject as they stand at a time. It is pure: facts may come in any order and more
 // than once, and the same facts in the same Env always give the same rows. VMs come first: what belongs to a node, or to
 // the cluster, follows from their rows (Env.Around).

@@ -16,13 +16,13 @@ import (
 // and a little before where what comes then may look back.
 var (
 	placementsOfNodesQuery  = rowsOfNodes(tables.ColumnsOf[trail.Placement](), "placements", "node", "open_until >= n.before")
-	evacuationsOfNodesQuery = rowsOfNodes("row_to_json(t)", "evacuations", "node", "open_until >= n.since")
+	evacuationsOfNodesQuery = rowsOfNodes(asJSON, "evacuations", "node", "open_until >= n.since")
 	requestsOfNodesQuery    = rowsOfNodes(tables.ColumnsOf[trail.EvictionRequest](), "eviction_requests", "node", "salient AND requested_at >= n.since")
 	migrationsOfNodesQuery  = rowsOfNodes(tables.ColumnsOf[trail.Migration](), "migrations", "source_node", "open_until >= n.before")
 	arrivalsOfNodesQuery    = rowsOfNodes(tables.ColumnsOf[trail.Migration](), "migrations", "target_node", "(need = 'not_needed' OR benefit = 'harmed') AND outcome = 'succeeded' AND open_until >= n.before")
 	swingsFromNodesQuery    = rowsOfNodes(tables.ColumnsOf[trail.Migration](), "migrations", "source_node", swings+` AND source_node < target_node COLLATE "C"`)
 	swingsToNodesQuery      = rowsOfNodes(tables.ColumnsOf[trail.Migration](), "migrations", "target_node", swings+` AND target_node < source_node COLLATE "C"`)
-	holdsOfNodesQuery       = rowsOfNodes("row_to_json(t)", "cooldown_decisions", "node", "verdict = 'holds' AND open_until >= n.before")
+	holdsOfNodesQuery       = rowsOfNodes(asJSON, "cooldown_decisions", "node", "verdict = 'holds' AND open_until >= n.before")
 	stuckQuery              = `
 SELECT '', row_to_json(t)
 FROM evictrail.evacuations AS t

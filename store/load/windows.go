@@ -314,10 +314,11 @@ func (l Source) fillWindows(ctx context.Context, tx pgx.Tx, windows map[trail.Su
 	return nil
 }
 
-// rowsSince asks for the rows of subjects that had not ended before a time of each. OFFSET is there for what FactsOfSubjectsQuery has it for.
-func rowsSince(table, order string) string {
+// rowsSince asks for the rows of subjects that had not ended before a time of each, as columns or, where these hold JSON, as JSON. OFFSET is there
+// for what FactsOfSubjectsQuery has it for.
+func rowsSince(columns, table, order string) string {
 	return `
-SELECT t.subject, row_to_json(t)
+SELECT t.subject, ` + columns + `
 FROM unnest(@subjects::text[], @since::timestamptz[]) AS s(of, since)
 CROSS JOIN LATERAL (
   SELECT *
@@ -330,19 +331,21 @@ CROSS JOIN LATERAL (
 ORDER BY ` + order
 }
 
+const asJSON = "row_to_json(t)"
+
 var (
-	requestsSince     = rowsSince("eviction_requests", "t.requested_at, t.request_id")
-	evacuationsSince  = rowsSince("evacuations", "t.marked_at, t.evacuation_id")
-	migrationsSince   = rowsSince("migrations", "t.created_at, t.migration_uid")
-	placementsSince   = rowsSince("placements", "t.from_at, t.placement_id")
-	decisionsSince    = rowsSince("cooldown_decisions", "t.decided_at, t.decision_id")
-	loopsSince        = rowsSince("loops", "t.opened_at, t.loop_id")
-	drainsSince       = rowsSince("drains", "t.started_at, t.drain_id")
-	blockersSince     = rowsSince("drain_blockers", "t.waiting_since, t.vmi_uid")
-	consequencesSince = rowsSince("consequences", "t.at, t.consequence_id")
-	outagesSince      = rowsSince("outages", "t.began_at, t.outage_id")
-	gapsSince         = rowsSince("gaps", "t.opened_at, t.gap_id")
-	linesSince        = rowsSince("timeline", "t.at, t.tie, t.event_id")
+	requestsSince     = rowsSince(tables.ColumnsOf[trail.EvictionRequest](), "eviction_requests", "t.requested_at, t.request_id")
+	evacuationsSince  = rowsSince(asJSON, "evacuations", "t.marked_at, t.evacuation_id")
+	migrationsSince   = rowsSince(tables.ColumnsOf[trail.Migration](), "migrations", "t.created_at, t.migration_uid")
+	placementsSince   = rowsSince(tables.ColumnsOf[trail.Placement](), "placements", "t.from_at, t.placement_id")
+	decisionsSince    = rowsSince(asJSON, "cooldown_decisions", "t.decided_at, t.decision_id")
+	loopsSince        = rowsSince(asJSON, "loops", "t.opened_at, t.loop_id")
+	drainsSince       = rowsSince(asJSON, "drains", "t.started_at, t.drain_id")
+	blockersSince     = rowsSince(asJSON, "drain_blockers", "t.waiting_since, t.vmi_uid")
+	consequencesSince = rowsSince(asJSON, "consequences", "t.at, t.consequence_id")
+	outagesSince      = rowsSince(asJSON, "outages", "t.began_at, t.outage_id")
+	gapsSince         = rowsSince(asJSON, "gaps", "t.opened_at, t.gap_id")
+	linesSince        = rowsSince(tables.ColumnsOf[trail.Line](), "timeline", "t.at, t.tie, t.event_id")
 )
 
 // readRows asks for all rows of subjects that had not ended before a time of each.
@@ -351,10 +354,10 @@ func readRows(batch *pgx.Batch, cluster string, subjects []string, since []time.
 		return
 	}
 	args := pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": since}
-	batch.Queue(requestsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
+	batch.Queue(requestsSince, args).Query(tables.CollectColumnsOf(into, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
 	batch.Queue(evacuationsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
-	batch.Queue(migrationsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
-	batch.Queue(placementsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
+	batch.Queue(migrationsSince, args).Query(tables.CollectColumnsOf(into, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
+	batch.Queue(placementsSince, args).Query(tables.CollectColumnsOf(into, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
 	batch.Queue(decisionsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
 	batch.Queue(loopsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	batch.Queue(drainsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
@@ -362,5 +365,5 @@ func readRows(batch *pgx.Batch, cluster string, subjects []string, since []time.
 	batch.Queue(consequencesSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Consequence { return &d.Consequences }))
 	batch.Queue(outagesSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Outage { return &d.Outages }))
 	batch.Queue(gapsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Gap { return &d.Gaps }))
-	batch.Queue(linesSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
+	batch.Queue(linesSince, args).Query(tables.CollectColumnsOf(into, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
 }

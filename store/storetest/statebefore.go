@@ -18,7 +18,9 @@ import (
 // the order of facts, each once. They are read to derive a VM in part, and kept where facts are dropped. The store has this rule as SQL (tables.StateBefore);
 // it is written here to be compared with it.
 //
-//   - Of a pod or a migration that was there, everything, also what other objects say of the migration: KubeVirt counts the last ones that are there.
+//   - Of a migration that was there, everything, also what other objects say of it: KubeVirt counts the last ones that are there.
+//   - Of a pod that was there, everything while it ran, and that it had ended (ReasonPodEnded) otherwise: before v1.9 KubeVirt leaves the pod of each move of
+//     a VMI behind for as long as that lives.
 //   - Of a VMI or a node that was there, how it was first seen, and each aspect (Fact.What) as it was last. They live long.
 //   - Of an object that was gone (WhatGone), and of anything else, nothing.
 //
@@ -26,11 +28,15 @@ import (
 // the last mark these say how it stood: that it was placed on n1, as it was first seen so, that it runs on n2, and that it is not marked.
 func StateBefore(facts []trail.Fact, since time.Time) []trail.Fact {
 	type aspect struct{ uid, what string }
-	gone, moving := map[string]bool{}, map[string]bool{}
+	gone, ended, moving := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	first, last := map[string]*trail.Fact{}, map[aspect]*trail.Fact{}
 	for i := range facts {
-		if f := &facts[i]; f.What == trail.WhatGone && f.OccurredAt.Before(since) {
+		switch f := &facts[i]; {
+		case !f.OccurredAt.Before(since):
+		case f.What == trail.WhatGone:
 			gone[f.Object.UID] = true
+		case f.Reason == trail.ReasonPodEnded:
+			ended[f.Object.UID] = true
 		}
 	}
 	for i := range facts {
@@ -55,7 +61,8 @@ func StateBefore(facts []trail.Fact, since time.Time) []trail.Fact {
 	for i := range facts {
 		f := &facts[i]
 		there := f.OccurredAt.Before(since) && !gone[f.Object.UID]
-		if there && (f.Object.Kind == trail.ObjectPod || f == first[f.Object.UID] || f == last[aspect{f.Object.UID, f.What}]) ||
+		pod := f.Object.Kind == trail.ObjectPod && (!ended[f.Object.UID] || f.Reason == trail.ReasonPodEnded)
+		if there && (pod || f == first[f.Object.UID] || f == last[aspect{f.Object.UID, f.What}]) ||
 			f.OccurredAt.Before(since) && moving[f.MigrationUID] {
 			out = append(out, *f)
 		}

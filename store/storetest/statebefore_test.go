@@ -18,7 +18,12 @@ func TestStateBeforeByHand(t *testing.T) {
 	version := 0
 	fact := func(kind trail.ObjectKind, uid, what, value, migration string) trail.Fact {
 		version++
+		var reason trail.Reason
+		if what == "phase" {
+			reason = trail.ReasonPodEnded
+		}
 		return trail.Fact{
+			Reason: reason,
 			Object: trail.Object{Kind: kind, UID: uid, ResourceVersion: fmt.Sprint(version)}, What: what, Value: value, MigrationUID: migration,
 			OccurredAt: ten.Add(time.Duration(version) * time.Second),
 		}
@@ -27,6 +32,9 @@ func TestStateBeforeByHand(t *testing.T) {
 		fact(trail.ObjectVMI, "v0", "node", "n1", ""),
 		fact(trail.ObjectVMI, "v0", trail.WhatGone, "true", ""),
 		fact(trail.ObjectVMI, "v1", "node", "n1", ""),
+		fact(trail.ObjectPod, "p0", "seen", "", ""),
+		fact(trail.ObjectPod, "p0", "node", "n0", ""),
+		fact(trail.ObjectPod, "p0", "phase", "Succeeded", ""),
 		fact(trail.ObjectPod, "p1", "seen", "", ""),
 		fact(trail.ObjectVMI, "v1", "node", "n3", ""),
 		fact(trail.ObjectVMI, "v1", "mark", "n3", ""),
@@ -46,7 +54,7 @@ func TestStateBeforeByHand(t *testing.T) {
 	for _, f := range StateBefore(facts, before) {
 		got = append(got, fmt.Sprintf("%s %s %s", f.Object.UID, f.What, f.Value))
 	}
-	require.Equal(t, []string{"v1 node n1", "p2 seen ", "m2 seen ", "e1 Migrated ", "v1 node n2", "v1 mark "}, got)
+	require.Equal(t, []string{"v1 node n1", "p0 phase Succeeded", "p2 seen ", "m2 seen ", "e1 Migrated ", "v1 node n2", "v1 mark "}, got)
 
 	backwards := slices.Clone(facts)
 	slices.Reverse(backwards)

@@ -52,7 +52,7 @@ CROSS JOIN LATERAL (
 // StateBefore is the rule of which older facts matter (storetest.StateBefore says it in Go): where to find the facts of a subject s.of from before s.since that say how it stood then. Few columns are read to
 // find them: whole rows are read of these alone.
 const StateBefore = `older AS MATERIALIZED (
-    SELECT occurred_at, id, object_kind, object_uid, object_version, what, migration_uid
+    SELECT occurred_at, id, reason, object_kind, object_uid, object_version, what, migration_uid
     FROM evictrail.events
     WHERE cluster = @cluster
       AND subject = s.of
@@ -66,6 +66,7 @@ const StateBefore = `older AS MATERIALIZED (
     SELECT occurred_at, id
     FROM there
     WHERE object_kind = 'Pod'
+      AND (reason = 'pod_ended' OR object_uid NOT IN (SELECT object_uid FROM older WHERE reason = 'pod_ended'))
     UNION
     SELECT occurred_at, id
     FROM older

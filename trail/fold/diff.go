@@ -1,6 +1,9 @@
 package fold
 
 import (
+	"bytes"
+	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +18,7 @@ type difference struct {
 	now       time.Time
 	rederived bool // derived again, of no new facts: what changes is no news
 	changes   *Changes
-	sums      sums          // of the rows as they are after it
+	ties      ties          // of the lines as they are after it
 	was, is   trail.Derived // the rows that changed, before and after
 	err       error         // the first row that cannot be written
 }
@@ -23,44 +26,68 @@ type difference struct {
 // updateWindow brings the rows of a window to what is derived, and notes what changes. Rows that are frozen stay. It returns the rows that
 // changed, as they were and as they are.
 func (c *Changes) updateWindow(w *Window, next trail.Derived, from, now time.Time, rederived bool) (was, is trail.Derived, err error) {
-	d := &difference{subject: w.Subject, from: from, now: now, rederived: rederived, changes: c, sums: sums{}}
+	d := &difference{subject: w.Subject, from: from, now: now, rederived: rederived, changes: c, ties: ties{}}
 	partly := !from.IsZero()
-	compareTable(d, &requestTable, w, &next, nil)
-	compareTable(d, &evacuationTable, w, &next, nil)
-	compareTable(d, &migrationTable, w, &next, nil)
-	compareTable(d, &placementTable, w, &next, nil)
-	compareTable(d, &decisionTable, w, &next, nil)
-	compareTable(d, &loopTable, w, &next, nil)
+	compareTable(d, &requestTable, w, &next)
+	compareTable(d, &evacuationTable, w, &next)
+	compareTable(d, &migrationTable, w, &next)
+	compareTable(d, &placementTable, w, &next)
+	compareTable(d, &decisionTable, w, &next)
+	compareTable(d, &loopTable, w, &next)
 	if !partly || len(next.Drains) > 0 { // what is left of a drain is reported until there is another
-		compareTable(d, &blockerTable, w, &next, nil)
-	} else {
-		d.sums[blockerTable.name] = w.sums[blockerTable.name]
+		compareTable(d, &blockerTable, w, &next)
 	}
-	compareTable(d, &drainTable, w, &next, nil)
-	compareTable(d, &consequenceTable, w, &next, nil)
-	compareTable(d, &outageTable, w, &next, nil)
-	compareTable(d, &gapTable, w, &next, nil)
-	compareTable(d, &lineTable, w, &next, withTies(next.Timeline))
-	w.sums = d.sums
+	compareTable(d, &drainTable, w, &next)
+	compareTable(d, &consequenceTable, w, &next)
+	compareTable(d, &outageTable, w, &next)
+	compareTable(d, &gapTable, w, &next)
+	d.ties = tiesOf(next.Timeline)
+	compareTable(d, &lineTable, w, &next)
+	w.ties = d.ties
 	return d.was, d.is, d.err
 }
 
-// withTies returns the lines as they are written.
-func withTies(lines []trail.Line) func(*trail.Line) any {
-	tie := make(map[trail.FactID]int, len(lines))
+// ties are the places of lines among those of the same time, from 0, which is not in it.
+type ties map[trail.FactID]int
+
+func tiesOf(lines []trail.Line) ties {
+	out := ties{}
 	for i, l := range lines {
 		if i > 0 && l.At.Equal(lines[i-1].At) {
-			tie[l.EventID] = tie[lines[i-1].EventID] + 1
+			out[l.EventID] = out[lines[i-1].EventID] + 1
 		}
 	}
-	return func(l *trail.Line) any { return &Line{*l, tie[l.EventID]} }
+	return out
 }
 
-// compareTable compares the rows of one table. written returns a row as it is written; nil: as it is.
-func compareTable[R trail.Row](d *difference, t *table[R], w *Window, next *trail.Derived, written func(*R) any) {
+// as returns a row as it is written.
+func (t ties) as(row any) any {
+	if l, ok := row.(*trail.Line); ok {
+		return &Line{*l, t[l.EventID]}
+	}
+	return row
+}
+
+// isUnchanged reports whether a row is written as it was: rows whose JSON is the same are the same.
+func (d *difference) isUnchanged(was, is any, before ties) bool {
+	was, is = before.as(was), d.ties.as(is)
+	return reflect.DeepEqual(was, is) || bytes.Equal(d.encodeRow(was), d.encodeRow(is))
+}
+
+// encodeRow returns a row as it is written; nil where it cannot be, which is noted.
+func (d *difference) encodeRow(row any) []byte {
+	text, err := json.Marshal(row)
+	if err != nil && d.err == nil {
+		d.err = err
+	}
+	return text
+}
+
+// compareTable compares the rows of one table.
+func compareTable[R trail.Row](d *difference, t *table[R], w *Window, next *trail.Derived) {
 	frozen := func(r *R) bool { return trail.EndedBefore(*r, d.from) }
 	olds, news := *t.rows(&w.Rows), *t.rows(next)
-	before, sums := make(map[string]*R, len(olds)), make(map[string]uint64, len(news))
+	before := make(map[string]*R, len(olds))
 	for i := range olds {
 		before[t.key(&olds[i])] = &olds[i]
 	}
@@ -73,20 +100,12 @@ func compareTable[R trail.Row](d *difference, t *table[R], w *Window, next *trai
 		delete(before, key)
 		if frozen(r) && (!known || frozen(was)) {
 			if known {
-				rows, sums[key] = append(rows, *was), w.sums[t.name][key]
+				rows = append(rows, *was)
 			}
 			continue
 		}
-		row := any(r)
-		if written != nil {
-			row = written(r)
-		}
-		digest, err := digestRow(row)
-		if err != nil && d.err == nil {
-			d.err = err
-		}
-		rows, sums[key] = append(rows, *r), digest
-		if known && digest == w.sums[t.name][key] {
+		rows = append(rows, *r)
+		if known && d.isUnchanged(was, r, w.ties) {
 			continue
 		}
 		change := trail.RowChange[R]{ID: key, Row: *r}
@@ -96,29 +115,23 @@ func compareTable[R trail.Row](d *difference, t *table[R], w *Window, next *trai
 			*t.rows(&d.was) = append(*t.rows(&d.was), *was)
 		}
 		*t.rows(&d.is) = append(*t.rows(&d.is), *r)
-		d.setRow(t.name, key, row)
+		d.setRow(t.name, key, d.ties.as(r))
 		changed = append(changed, change)
 	}
 	var gone []*R
 	for _, was := range before {
 		switch {
 		case frozen(was):
-		case t.name == loopTable.name:
-			was = any(refuteLoop(any(*was).(trail.Loop), d.now)).(*R)
-			digest, err := digestRow(was)
-			if err != nil && d.err == nil {
-				d.err = err
-			}
-			if sums[t.key(was)] = digest; digest != w.sums[t.name][t.key(was)] {
-				d.setRow(t.name, t.key(was), was)
-			}
 			rows = append(rows, *was)
-			continue
+		case t.name == loopTable.name:
+			refuted := any(refuteLoop(any(*was).(trail.Loop), d.now)).(*R)
+			if !d.isUnchanged(was, refuted, nil) {
+				d.setRow(t.name, t.key(refuted), refuted)
+			}
+			rows = append(rows, *refuted)
 		default:
 			gone = append(gone, was)
-			continue
 		}
-		rows, sums[t.key(was)] = append(rows, *was), w.sums[t.name][t.key(was)]
 	}
 	slices.SortFunc(gone, func(a, b *R) int { return strings.Compare(t.key(a), t.key(b)) })
 	for _, was := range gone {
@@ -126,7 +139,7 @@ func compareTable[R trail.Row](d *difference, t *table[R], w *Window, next *trai
 		d.setRow(t.name, t.key(was), nil)
 	}
 	slices.SortStableFunc(rows, func(a, b R) int { return t.begun(&a).Compare(t.begun(&b)) })
-	*t.rows(&w.Rows), d.sums[t.name] = rows, sums
+	*t.rows(&w.Rows) = rows
 	if t.changes != nil && !d.rederived {
 		list := t.changes(&d.changes.News)
 		*list = append(*list, t.linkRenamed(changed, gone)...)

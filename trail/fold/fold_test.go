@@ -55,7 +55,7 @@ func deriveExpectedRows(t *testing.T, facts []trail.Fact, rules trail.Thresholds
 	m := newMemory(rules)
 	for s, d := range trail.DeriveAll(facts, rules, now).Rows {
 		c := &Changes{}
-		_, _, err := c.updateWindow(&Window{Subject: s, sums: sums{}}, d, time.Time{}, now, true)
+		_, _, err := c.updateWindow(&Window{Subject: s}, d, time.Time{}, now, true)
 		require.NoError(t, err)
 		m.applyChanges(c)
 	}

@@ -271,10 +271,7 @@ func (t *tick) loadNodeRows(ctx context.Context, wants []Want) error {
 		}
 		w.size += in.estimateSize()
 		t.c.read += in.estimateSize()
-		w.node, w.Rows, w.FrozenTo = in, r.Rows, r.FrozenTo
-		if w.sums, err = sumsOf(&w.Rows); err != nil {
-			return err
-		}
+		w.node, w.Rows, w.ties, w.FrozenTo = in, r.Rows, tiesOf(r.Rows.Timeline), r.FrozenTo
 		w.read = w.size
 	}
 	return nil

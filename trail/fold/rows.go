@@ -1,8 +1,6 @@
 package fold
 
 import (
-	"encoding/json"
-	"hash/maphash"
 	"slices"
 	"time"
 
@@ -112,15 +110,3 @@ var (
 )
 
 func maxTime(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
-
-// sums are digests of the rows of a subject as they are written, by table and key.
-type sums map[string]map[string]uint64
-
-// seed is the same for all windows of a process; digests are not kept longer.
-var seed = maphash.MakeSeed()
-
-// digestRow returns a digest of a row as it is written: rows whose JSON is the same are the same.
-func digestRow(row any) (uint64, error) {
-	text, err := json.Marshal(row)
-	return maphash.Bytes(seed, text), err
-}

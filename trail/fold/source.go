@@ -74,7 +74,7 @@ type Window struct {
 	asked   []trail.Fact           // of a VM: the requests about its pods and about its migrations
 	knows   map[trail.Subject]bool // of a VM: pods whose requests are in asked, or are none
 	seen    map[string]bool        // of a VM: migrations, by UID, whose requests are in asked, or are none
-	sums    sums                   // of Rows
+	ties    ties                   // of the lines in Rows
 	node    *inputs                // of a node and the cluster, once it was derived
 	size    int                    // bytes of Facts and Rows, about
 	read    int                    // size when it was loaded

@@ -50,7 +50,7 @@ func (w *Window) factsSince(at time.Time) []trail.Fact {
 
 // newWindow returns the window of a subject of which nothing is known.
 func newWindow(of trail.Subject, frozenTo time.Time) *Window {
-	w := &Window{Subject: of, FrozenTo: frozenTo, Frozen: map[trail.Bounce]int{}, sums: sums{}}
+	w := &Window{Subject: of, FrozenTo: frozenTo, Frozen: map[trail.Bounce]int{}}
 	w.dropRequests()
 	return w
 }
@@ -64,28 +64,16 @@ func (w *Window) dropRequests() {
 const rowShare = 512
 
 // initLoaded prepares a window that a Source returned.
-func (w *Window) initLoaded() error {
+func (w *Window) initLoaded() {
 	w.size = 0
 	w.Facts = slices.Clip(slices.Clone(w.Facts))
 	for i := range w.Facts {
 		w.size += w.Facts[i].Size()
 	}
 	w.dropRequests()
-	var err error
-	w.sums, err = sumsOf(&w.Rows)
-	for _, of := range w.sums {
-		w.size += rowShare * len(of)
-	}
+	w.ties = tiesOf(w.Rows.Timeline)
+	w.size += rowShare * w.Rows.CountRows()
 	w.read = w.size
-	return err
-}
-
-// sumsOf returns the digests of rows.
-func sumsOf(d *trail.Derived) (sums, error) {
-	var c Changes
-	w := Window{sums: sums{}}
-	_, _, err := c.updateWindow(&w, *d, time.Time{}, time.Time{}, true)
-	return w.sums, err
 }
 
 // isOutgrown reports whether a window has so much more in it than when it was loaded that it is worth loading it again, as most of what it
@@ -124,9 +112,7 @@ func (c *Cluster) loadWindows(ctx context.Context, wants []Want) ([]*Window, err
 			return nil, err
 		}
 		for _, w := range windows {
-			if err := w.initLoaded(); err != nil {
-				return nil, err
-			}
+			w.initLoaded()
 			c.windows[w.Subject] = w
 			c.read += w.size
 		}
