@@ -173,7 +173,7 @@ func (d *deriver) loadDirty(ctx context.Context) ([]fold.Dirty, error) {
 	var batch pgx.Batch
 	batch.Queue(tables.ClusterQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(func(rows pgx.Rows) error {
 		var thresholds *trail.Thresholds
-		_, err := pgx.ForEachRow(rows, []any{&alive, &thresholds}, func() error { return nil })
+		_, err := pgx.ForEachRow(rows, []any{&alive, &thresholds, &frozenTo}, func() error { return nil })
 		if thresholds != nil {
 			d.thresholds = *thresholds
 		}
@@ -194,7 +194,6 @@ func (d *deriver) loadDirty(ctx context.Context) ([]fold.Dirty, error) {
 		failing[s] = leftOut
 		return err
 	}))
-	tables.QueueSettled(&batch, d.cluster, &frozenTo)
 	if !d.began {
 		d.due = map[trail.Subject]time.Time{}
 		batch.Queue(dueSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(eachSubject(func(s trail.Subject, row pgx.CollectableRow) error {

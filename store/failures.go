@@ -86,7 +86,7 @@ func (s *Store) DeriveFailures(ctx context.Context, most int) ([]DeriveFailure, 
 const mostReason = 4 << 10
 
 // leaveOut notes that a subject could not be derived, and is left out for a while.
-func leaveOut(ctx context.Context, tx pgx.Tx, cluster string, of trail.Subject, cause error) (DeriveFailure, error) {
+func leaveOut(ctx context.Context, tx pg.Sender, cluster string, of trail.Subject, cause error) (DeriveFailure, error) {
 	f := DeriveFailure{Cluster: cluster, Subject: pg.CleanText(of.String()), Reason: trail.ClipText(strings.ToValidUTF8(pg.CleanText(cause.Error()), ""), mostReason)}
 	var batch pgx.Batch
 	batch.Queue(failQuery, pgx.StrictNamedArgs{"cluster": cluster, "subject": f.Subject, "reason": f.Reason}).

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -56,7 +57,7 @@ ON CONFLICT (cluster, subject) DO UPDATE SET dirty_since = least(s.dirty_since, 
 // any more.
 func (d *deriver) flushChanges(ctx context.Context, c *fold.Changes, careful bool) error {
 	var failed []DeriveFailure
-	err := d.store.DB.InTx(ctx, "write derived rows", func(tx pgx.Tx) error {
+	err := d.store.DB.InBatches(ctx, "write derived rows", func(tx *pg.Batches) error {
 		failed = nil
 		var batch pgx.Batch
 		queueTermFence(&batch, d.cluster, d.term)
@@ -90,7 +91,7 @@ func (d *deriver) flushChanges(ctx context.Context, c *fold.Changes, careful boo
 }
 
 // flushEach writes the rows of each subject by themselves, and notes as failed those for which that fails.
-func (d *deriver) flushEach(ctx context.Context, tx pgx.Tx, c *fold.Changes) error {
+func (d *deriver) flushEach(ctx context.Context, tx pg.Sender, c *fold.Changes) error {
 	for _, its := range c.BySubject() {
 		err := flushOne(ctx, tx, d.cluster, its)
 		if err != nil && (ctx.Err() != nil || !pg.MayBeOfRecord(err)) {
@@ -107,14 +108,19 @@ func (d *deriver) flushEach(ctx context.Context, tx pgx.Tx, c *fold.Changes) err
 }
 
 // flushOne writes the rows of one subject, or none of them.
-func flushOne(ctx context.Context, tx pgx.Tx, cluster string, c *fold.Changes) error {
-	return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-		var batch pgx.Batch
-		if err := queueRows(&batch, cluster, c); err != nil {
-			return err
-		}
-		return pg.Explain("write derived rows", tx.SendBatch(ctx, &batch).Close())
-	})
+func flushOne(ctx context.Context, tx pg.Sender, cluster string, c *fold.Changes) error {
+	var batch, back pgx.Batch
+	batch.Queue("SAVEPOINT one")
+	if err := queueRows(&batch, cluster, c); err != nil {
+		return err
+	}
+	batch.Queue("RELEASE SAVEPOINT one")
+	err := tx.SendBatch(ctx, &batch).Close()
+	if err == nil {
+		return nil
+	}
+	back.Queue("ROLLBACK TO SAVEPOINT one")
+	return pg.Explain("write derived rows", errors.Join(err, tx.SendBatch(ctx, &back).Close()))
 }
 
 // queueRows queues what brings the derived tables to what was folded: first all that goes, as what comes may have the same key.

@@ -45,8 +45,8 @@ WHERE a.what IS NULL
 const sameWithin = time.Hour
 
 // filterUnrecorded returns those of some facts that say something new, with what counters grew that was not counted yet (trail.Fresh). Until the transaction ends no other
-// replica records.
-func filterUnrecorded(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) ([]trail.Fact, error) {
+// replica records. It sends what is to be checked first, too.
+func filterUnrecorded(ctx context.Context, tx pg.Sender, cluster string, facts []trail.Fact, check func(*pgx.Batch)) ([]trail.Fact, error) {
 	var subjects, kinds, uids, whats, versions []string
 	var since []time.Time
 	var listed []bool
@@ -64,6 +64,7 @@ func filterUnrecorded(ctx context.Context, tx pgx.Tx, cluster string, facts []tr
 	var stored []trail.Fact
 	var batch pgx.Batch
 	batch.Queue(tables.RecordAloneQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	check(&batch)
 	if len(kinds) > 0 {
 		batch.Queue(sameAspectQuery, pgx.StrictNamedArgs{
 			"cluster": cluster, "subjects": subjects, "kinds": kinds, "uids": uids, "whats": whats, "versions": versions, "since": since, "listed": listed,

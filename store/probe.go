@@ -37,8 +37,12 @@ func (s *Store) probeWrites(ctx context.Context, cluster string) error {
 	return s.DB.InTx(ctx, "probe whether facts can be stored", func(tx pgx.Tx) error {
 		errBack := errors.New("taken back")
 		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-			if _, err := recordInTx(ctx, tx, cluster, []trail.Fact{fact}, nil); err != nil {
+			_, left, err := recordInTx(ctx, tx, cluster, []trail.Fact{fact}, func(*pgx.Batch) {})
+			if err != nil {
 				return err
+			}
+			if err := tx.SendBatch(ctx, left).Close(); err != nil {
+				return pg.Explain("record facts", err)
 			}
 			return errBack
 		})

@@ -35,29 +35,26 @@ func (r recording) buildNews() trail.News {
 	return news
 }
 
-// recordInTx inserts facts of one cluster that say something new, and marks their subjects as dirty. Nothing depends on what they mean. note adds what else is
-// written with the facts that were new; nil: nothing is.
-func recordInTx(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact, note func(batch *pgx.Batch, fresh []trail.Fact)) (recording, error) {
-	facts, err := filterUnrecorded(ctx, tx, cluster, facts)
+// recordInTx inserts facts of one cluster that say something new, once no function of the check fails. Nothing depends on what they mean. What is left to be
+// sent marks their subjects as dirty.
+func recordInTx(ctx context.Context, tx pg.Sender, cluster string, facts []trail.Fact, check func(*pgx.Batch)) (out recording, left *pgx.Batch, err error) {
+	facts, err = filterUnrecorded(ctx, tx, cluster, facts, check)
 	if err != nil {
-		return recording{}, err
+		return recording{}, nil, err
 	}
-	out := recording{versions: map[string]int64{}, replaced: map[trail.FactID]bool{}}
+	out = recording{versions: map[string]int64{}, replaced: map[trail.FactID]bool{}}
 	for some := range slices.Chunk(facts, tables.InsertTogether) {
 		if err := out.insertFacts(ctx, tx, cluster, some); err != nil {
-			return recording{}, err
+			return recording{}, nil, err
 		}
 	}
-	var batch pgx.Batch
-	if note != nil {
-		note(&batch, out.facts)
-	}
-	out.queueDirtyMarks(&batch, cluster)
-	return out, pg.Explain("record facts", tx.SendBatch(ctx, &batch).Close())
+	left = &pgx.Batch{}
+	out.queueDirtyMarks(left, cluster)
+	return out, left, nil
 }
 
 // insertFacts inserts facts, and adds those that were new to the recording.
-func (r *recording) insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) error {
+func (r *recording) insertFacts(ctx context.Context, tx pg.Sender, cluster string, facts []trail.Fact) error {
 	rows, err := tables.FactRows(facts)
 	if err != nil {
 		return err
@@ -70,21 +67,23 @@ func (r *recording) insertFacts(ctx context.Context, tx pgx.Tx, cluster string, 
 	slices.SortFunc(rows, func(a, b tables.FactRow) int {
 		return cmp.Or(strings.Compare(a.Subject, b.Subject), a.OccurredAt.Compare(b.OccurredAt), slices.Compare(a.ID.Bytes[:], b.ID.Bytes[:]))
 	})
-	inserted, err := tx.Query(ctx, recordQuery, tables.FactArgs(cluster, rows))
-	if err != nil {
-		return pg.Explain("record facts", err)
-	}
-	ids, err := pgx.CollectRows(inserted, pgx.RowTo[[16]byte])
-	isNew := make(map[trail.FactID]bool, len(ids))
-	for _, id := range ids {
+	isNew := make(map[trail.FactID]bool, len(rows))
+	var batch pgx.Batch
+	batch.Queue(recordQuery, tables.FactArgs(cluster, rows)).Query(pg.EachRow(func(row pgx.CollectableRow) error {
+		var id [16]byte
+		err := row.Scan(&id)
 		isNew[id] = true
+		return err
+	}))
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return pg.Explain("record facts", err)
 	}
 	for i := range facts {
 		if isNew[facts[i].ID] {
 			r.facts = append(r.facts, facts[i])
 		}
 	}
-	return pg.Explain("record facts", err)
+	return nil
 }
 
 // queueDirtyMarks marks the subjects of the recording as dirty.
@@ -112,10 +111,12 @@ type confirmation func(batch *pgx.Batch, at time.Time)
 // they say.
 func (s *Store) recordFacts(ctx context.Context, cluster string, facts []trail.Fact, confirm confirmation) (recording, error) {
 	seen := lastSeen(facts)
-	return s.recordSeen(ctx, cluster, facts, monthsBack, func(batch *pgx.Batch, fresh []trail.Fact) {
+	check := func(batch *pgx.Batch) {
 		if confirm != nil {
 			confirm(batch, seen)
 		}
+	}
+	return s.recordSeen(ctx, cluster, facts, monthsBack, check, func(batch *pgx.Batch, fresh []trail.Fact) {
 		batch.Queue(appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": seen, "event": pg.NullTime(lastEvent(fresh))})
 	})
 }
@@ -123,15 +124,15 @@ func (s *Store) recordFacts(ctx context.Context, cluster string, facts []trail.F
 // Import records facts of one cluster that nobody watched, and returns how many were new: DeriveStale derives them, however the caller ends. It is for facts in bulk
 // whose time never depends on who saw them and when, such as those of audit events: only then the same fact meets its own row. See the package comment for its errors.
 func (s *Store) Import(ctx context.Context, cluster string, facts []trail.Fact) (int, error) {
-	out, err := s.recordSeen(ctx, cluster, facts, monthsBackImported, func(batch *pgx.Batch, fresh []trail.Fact) {
+	out, err := s.recordSeen(ctx, cluster, facts, monthsBackImported, func(*pgx.Batch) {}, func(batch *pgx.Batch, fresh []trail.Fact) {
 		batch.Queue(appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": time.Unix(0, 0), "event": pg.NullTime(lastOccurrence(fresh))})
 	})
 	return len(out.facts), err
 }
 
-// recordSeen records facts that are from so many months at the most, and notes what that says of the cluster.
+// recordSeen records facts that are from so many months at the most once no function of a check fails, and notes what that says of the cluster.
 func (s *Store) recordSeen(
-	ctx context.Context, cluster string, facts []trail.Fact, months int, note func(batch *pgx.Batch, fresh []trail.Fact),
+	ctx context.Context, cluster string, facts []trail.Fact, months int, check func(*pgx.Batch), note func(batch *pgx.Batch, fresh []trail.Fact),
 ) (recording, error) {
 	if len(facts) == 0 {
 		return recording{}, nil
@@ -145,14 +146,19 @@ func (s *Store) recordSeen(
 	}
 	var out recording
 	var frozenTo *time.Time
-	err := s.DB.InTx(ctx, "record facts", func(tx pgx.Tx) (err error) {
-		out, err = recordInTx(ctx, tx, cluster, facts, func(batch *pgx.Batch, fresh []trail.Fact) {
-			retention.KeepLate(batch, fresh)
-			keepAspects(batch, cluster, fresh)
+	err := s.DB.InBatches(ctx, "record facts", func(tx *pg.Batches) (err error) {
+		var last *pgx.Batch
+		out, last, err = recordInTx(ctx, tx, cluster, facts, func(batch *pgx.Batch) {
 			queueWhole(batch, cluster, &frozenTo)
-			note(batch, fresh)
+			check(batch)
 		})
-		return err
+		if err != nil {
+			return err
+		}
+		retention.KeepLate(last, out.facts)
+		keepAspects(last, cluster, out.facts)
+		note(last, out.facts)
+		return pg.Explain("record facts", tx.SendLast(ctx, last))
 	})
 	if err != nil {
 		return recording{}, err

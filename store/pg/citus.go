@@ -8,11 +8,11 @@ import (
 
 // A plan for all values is right where all statements read few rows, and is made once.
 const (
-	planOnce = `SET LOCAL plan_cache_mode = force_generic_plan`
-	planEach = `SET LOCAL plan_cache_mode = force_custom_plan`
+	planOnce = `set_config('plan_cache_mode', 'force_generic_plan', true)`
+	planEach = `set_config('plan_cache_mode', 'force_custom_plan', true)`
 )
 
-// PlanOnce returns the statement that has Postgres plan statements for all values up to the end of a transaction. On
+// PlanOnce returns the expression that has Postgres plan statements for all values up to the end of a transaction. On
 // Citus it has them planned for each: that refuses others with "could not create distributed plan". q is asked where
 // that is not known yet.
 func (db *DB) PlanOnce(ctx context.Context, q RowQueryer) string {

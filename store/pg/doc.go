@@ -1,5 +1,5 @@
-// Package pg is what every room of the store needs of Postgres: connections to one database and transactions that are
-// done again (db.go), its URL, passwords and certificates (link.go), poolers before it (pooler.go), what its errors mean
+// Package pg is what every room of the store needs of Postgres: connections to one database (db.go), transactions that
+// are done again (tx.go), its URL, passwords and certificates (link.go), poolers before it (pooler.go), what its errors mean
 // (errors.go), and values as columns have them (values.go, json.go, scan.go).
 //
 //	db, err := pg.Connect(ctx, url, "", nil)

@@ -85,10 +85,9 @@ func (q *inquiry) loadCommon(ctx context.Context) error {
 	q.thresholds = trail.DefaultThresholds()
 	args := pgx.StrictNamedArgs{"cluster": q.cluster}
 	var batch pgx.Batch
-	tables.QueueSettled(&batch, q.cluster, &q.settled)
 	batch.Queue(tables.ClusterQuery, args).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var stated *trail.Thresholds
-		err := row.Scan(&q.alive, &stated)
+		err := row.Scan(&q.alive, &stated, &q.settled)
 		if stated != nil {
 			q.thresholds = *stated
 		}

@@ -77,7 +77,7 @@ func (q *inquiry) loadStatus(ctx context.Context) (rows map[trail.Subject]trail.
 	known := false
 	namespace, vmi := q.of.VM()
 	var batch pgx.Batch
-	batch.Queue(q.db.PlanOnce(ctx, q.tx))
+	batch.Queue("SELECT " + q.db.PlanOnce(ctx, q.tx))
 	batch.Queue(statusQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subject": pg.CleanText(q.of.String()), "at": q.at}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		known = true
 		return row.Scan(&late)

@@ -10,9 +10,10 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// ClusterQuery asks when a @cluster was last seen, and for the thresholds of loops that were stated for it, which may be NULL; no row where it is not known.
+// ClusterQuery asks when a @cluster was last seen, for the thresholds of loops that were stated for it, and before which time facts of it were dropped (SettledQuery),
+// which both may be NULL; no row where it is not known.
 const ClusterQuery = `
-SELECT alive_at, thresholds
+SELECT alive_at, thresholds, facts_from
 FROM evictrail.clusters
 WHERE cluster = @cluster`
 

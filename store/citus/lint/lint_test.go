@@ -127,9 +127,11 @@ var ruleCases = []struct {
 	{"plan", []string{
 		`SET LOCAL plan_cache_mode = force_generic_plan`,
 		`SET plan_cache_mode TO 'force_generic_plan'`,
+		`SELECT set_config('plan_cache_mode', 'force_generic_plan', true)`,
 	}, []string{
 		`SET LOCAL plan_cache_mode = auto`,
 		`SET LOCAL plan_cache_mode = force_custom_plan`,
+		`SELECT set_config('plan_cache_mode', 'force_custom_plan', true)`,
 	}},
 	{"check", []string{
 		`ALTER TABLE evictrail.gaps ADD COLUMN cause text CHECK (cause <> '')`,

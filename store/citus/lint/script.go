@@ -10,7 +10,7 @@ var scriptRules = []struct {
 	Rule
 	broken *regexp.Regexp
 }{
-	{Rule: Rule{Name: "plan", Error: "could not create distributed plan", Advice: "custom plans: pg.DB.PlanOnce"}, broken: regexp.MustCompile(`(?i)\bplan_cache_mode\s*(=|TO)\s*'?force_generic_plan`)},
+	{Rule: Rule{Name: "plan", Error: "could not create distributed plan", Advice: "custom plans: pg.DB.PlanOnce"}, broken: regexp.MustCompile(`(?i)\bplan_cache_mode'?\s*(=|TO|,)\s*'?force_generic_plan`)},
 	{Rule: Rule{Name: "check", Error: "cannot execute ADD COLUMN command with PRIMARY KEY, UNIQUE, FOREIGN and CHECK constraints",
 		Advice: "ADD COLUMN, then ADD CONSTRAINT with a name in a statement of its own"},
 		broken: regexp.MustCompile(`(?is)^\s*ALTER\s+TABLE\b.*\bADD\s+(COLUMN\b[^;]*\b(CHECK|UNIQUE|REFERENCES|PRIMARY\s+KEY)\b|CHECK\b|UNIQUE\b|PRIMARY\s+KEY\b|FOREIGN\s+KEY\b|CONSTRAINT\b.*,\s*(ADD|DROP|ALTER)\b)`)},
