@@ -379,7 +379,7 @@ func TestAPromotedStandbyDoesNotAnswer(t *testing.T) {
 	storetest.SkipInShort(t)
 	t.Parallel()
 	p := newAnsweringPair(t, 30*time.Second)
-	p.Query(p.StandbyURL(), "SELECT pg_promote()::text")
+	p.Promote()
 	promoted := p.awaitSigns(t, "the primary answers", func(s trail.StandbySigns) bool { return !s.Used })
 	require.Equal(t, trail.StandbyPrimary, promoted.Cause)
 	_, by := p.clusters(t)

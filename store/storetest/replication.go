@@ -125,6 +125,13 @@ func (r *Replication) Query(address, query string) string {
 	return text
 }
 
+// Promote makes the standby a primary. pg_promote itself is not waited for: its snapshot may be what replay waits for.
+func (r *Replication) Promote() {
+	r.tb.Helper()
+	require.Equal(r.tb, "true", r.Query(r.StandbyURL(), "SELECT pg_promote(wait => false)::text"))
+	require.Eventually(r.tb, func() bool { return r.IsTrue(r.StandbyURL(), "SELECT NOT pg_is_in_recovery()") }, time.Minute, 50*time.Millisecond, "the standby is promoted")
+}
+
 // Exec runs a statement on a server.
 func (r *Replication) Exec(address, statement string) {
 	r.tb.Helper()

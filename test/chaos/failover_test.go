@@ -82,7 +82,7 @@ func failOver(t *testing.T, synchronous bool) {
 	}
 	awaitCondition(t, time.Minute, "the standby has all that its receiver got, which is gone", func() bool { return servers.IsTrue(servers.StandbyURL(), isCutOffQuery) })
 	had := loadNumber(t, servers.StandbyURL(), countPhasesQuery)
-	servers.Exec(servers.StandbyURL(), "SELECT pg_promote()")
+	servers.Promote()
 	c.releaseTransitions(len(c.truth))
 	if synchronous {
 		awaitDerived(t, servers.StandbyURL(), c)
