@@ -43,6 +43,9 @@ func NewEnv(facts []Fact) *Env {
 	for _, f := range sortFactRefs(facts) {
 		switch f.Subject.Kind {
 		case SubjectNode:
+			if e.nodes[f.Subject.Name] == nil {
+				e.nodes[f.Subject.Name] = make([]Fact, 0, count[f.Subject])
+			}
 			e.nodes[f.Subject.Name] = append(e.nodes[f.Subject.Name], *f)
 		case SubjectConfig:
 			e.addConfig(*f)

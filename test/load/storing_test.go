@@ -1,6 +1,7 @@
 package load_test
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
 )
@@ -20,6 +22,7 @@ const mostHeld = 192 << 20
 
 // storing has some VMs of the large cluster, and what is seen of them from when on it was seen last.
 type storing struct {
+	db      *pg.DB
 	store   *store.ClusterStore
 	vms     []placedVM
 	seen    time.Time
@@ -46,7 +49,7 @@ func newStoring(t *testing.T) *storing {
 	require.NotEmpty(t, vms)
 	sink := s.For(large, "r")
 	require.NoError(t, sink.Lead(t.Context(), "this", trail.DefaultThresholds()))
-	return &storing{store: sink, vms: vms, seen: seen, tracker: tracker.New(large)}
+	return &storing{db: s.DB, store: sink, vms: vms, seen: seen, tracker: tracker.New(large)}
 }
 
 // observeChange returns the facts of the next change: one VM after the other is marked, or is marked no more. The first time that a VM is seen there are more.
@@ -80,24 +83,39 @@ func TestHeldAtOnce(t *testing.T) { //nolint:paralleltest // what runs beside it
 	require.Less(t, most(), uint64(mostHeld))
 }
 
-// TestLatency has changes of VMs of the large cluster come at a steady rate, and logs how long after each was due it was recorded, and how long after that all that
-// is derived of it was committed. As in a leader one goroutine records and another derives: what comes while one is at work is taken together the next time.
+// due is a change of a VM: when it was to be recorded, and the latest of its facts.
+type due struct {
+	at   time.Time
+	vm   trail.Subject
+	last time.Time
+}
+
+// TestLatency has changes of VMs of the large cluster come at a steady rate, and logs how long after each was due it was recorded, how long after that the rows of its VM
+// were committed, and how long after that all that is derived, those of nodes, too. As in a leader one goroutine records and another derives: what comes while one is
+// at work is taken together the next time.
 func TestLatency(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
 	s := newStoring(t)
 	marks := map[placedVM]string{}
 	for _, rate := range []int{50, 200, 1000} {
 		n := max(1, int(lasts.Seconds()*float64(rate)))
 		began := time.Now()
-		dueAt := func(i int) time.Time { return began.Add(time.Duration(i) * time.Second / time.Duration(rate)) }
+		changes := make([]due, n)
 		var recordedSoFar atomic.Int64
-		derived := make(chan []time.Duration)
-		go func() { derived <- s.deriveChanges(t, n, dueAt, &recordedSoFar) }()
+		derived := make(chan [2][]time.Duration)
+		go func() {
+			vms, all := s.deriveChanges(t, changes, &recordedSoFar)
+			derived <- [2][]time.Duration{vms, all}
+		}()
 		var recorded []time.Duration
 		for len(recorded) < n {
 			var facts []trail.Fact
 			first := len(recorded)
 			upTo := first
-			for ; upTo < n && !time.Now().Before(dueAt(upTo)); upTo++ {
+			for ; upTo < n; upTo++ {
+				at := began.Add(time.Duration(upTo) * time.Second / time.Duration(rate))
+				if time.Now().Before(at) {
+					break
+				}
 				vm := s.vms[s.changes%len(s.vms)]
 				if marks[vm] == "" {
 					marks[vm] = vm.Node
@@ -105,6 +123,7 @@ func TestLatency(t *testing.T) { //nolint:paralleltest // what runs beside it wo
 					marks[vm] = ""
 				}
 				facts = append(facts, s.observeChange(vm, marks[vm])...)
+				changes[upTo] = due{at, trail.VMISubject(vm.Namespace, vm.VMI), facts[len(facts)-1].OccurredAt}
 			}
 			if len(facts) == 0 {
 				time.Sleep(10 * time.Millisecond)
@@ -114,37 +133,72 @@ func TestLatency(t *testing.T) { //nolint:paralleltest // what runs beside it wo
 			require.NoError(t, err)
 			require.Len(t, news.Facts, len(facts))
 			for i := first; i < upTo; i++ {
-				recorded = append(recorded, time.Since(dueAt(i)))
+				recorded = append(recorded, time.Since(changes[i].at))
 			}
 			recordedSoFar.Store(int64(upTo))
 		}
 		took := <-derived
-		slices.Sort(recorded)
-		slices.Sort(took)
-		t.Logf("%d changes at %d a second: recorded p50 %s, p99 %s; with all rows p50 %s, p99 %s", n, rate,
-			recorded[n/2].Round(time.Millisecond), recorded[n*99/100].Round(time.Millisecond), took[n/2].Round(time.Millisecond), took[n*99/100].Round(time.Millisecond))
+		t.Logf("%d changes at %d a second: recorded %s; with the rows of its VM %s; with all rows %s", n, rate, percentiles(recorded), percentiles(took[0]), percentiles(took[1]))
 	}
 }
 
-// deriveChanges derives what is recorded until that is all of n changes, and returns how long after each was due all its rows were there.
-func (s *storing) deriveChanges(t *testing.T, n int, dueAt func(int) time.Time, recorded *atomic.Int64) []time.Duration {
+// percentiles returns two of some durations as a text.
+func percentiles(of []time.Duration) string {
+	slices.Sort(of)
+	return fmt.Sprintf("p50 %s, p99 %s", of[len(of)/2].Round(time.Millisecond), of[len(of)*99/100].Round(time.Millisecond))
+}
+
+// deriveChanges derives what is recorded until that is all of the changes. It returns how long after each was due the rows of its VM were there, and all rows.
+func (s *storing) deriveChanges(t *testing.T, changes []due, recorded *atomic.Int64) (vms, all []time.Duration) {
 	t.Helper()
-	took := make([]time.Duration, 0, n)
-	for len(took) < n {
+	var waiting []due
+	taken := 0
+	for len(all) < len(changes) {
 		upTo := int(recorded.Load())
+		waiting = append(waiting, changes[taken:upTo]...)
+		taken = upTo
 		_, rest, err := s.store.KeepUp(t.Context())
 		if err != nil {
 			t.Errorf("derive: %v", err)
-			return make([]time.Duration, n)
+			return make([]time.Duration, len(changes)), make([]time.Duration, len(changes))
 		}
+		dirty := s.dirtyVMs(t)
+		waiting = slices.DeleteFunc(waiting, func(c due) bool {
+			since, is := dirty[c.vm]
+			done := !is || c.last.Before(since)
+			if done {
+				vms = append(vms, time.Since(c.at))
+			}
+			return done
+		})
 		if rest > 0 { // nothing is left
-			for i := len(took); i < upTo; i++ {
-				took = append(took, time.Since(dueAt(i)))
+			for i := len(all); i < upTo; i++ {
+				all = append(all, time.Since(changes[i].at))
 			}
 			if err := s.store.Rest(t.Context(), rest); err != nil {
 				t.Errorf("rest: %v", err)
 			}
 		}
 	}
-	return took
+	return vms, all
+}
+
+// dirtyVMs returns since when VMs are to be derived.
+func (s *storing) dirtyVMs(t *testing.T) map[trail.Subject]time.Time {
+	t.Helper()
+	rows, err := s.db.Query(t.Context(), "SELECT subject, dirty_since FROM evictrail.subjects WHERE cluster = $1 AND dirty_since IS NOT NULL AND subject LIKE 'vmi:%'", large)
+	out := map[trail.Subject]time.Time{}
+	if err == nil {
+		var subject string
+		var since time.Time
+		_, err = pgx.ForEachRow(rows, []any{&subject, &since}, func() error {
+			s, err := trail.ParseSubject(subject)
+			out[s] = since
+			return err
+		})
+	}
+	if err != nil {
+		t.Errorf("read what is dirty: %v", err)
+	}
+	return out
 }

@@ -156,20 +156,21 @@ func (t *tick) rulesSince(windows []*Window) time.Time {
 
 // envOf returns what surrounds a window when it is derived.
 func (t *tick) envOf(w *Window) *trail.Env {
-	var facts []trail.Fact
-	seen := map[trail.Subject]bool{w.Subject: true}
-	add := func(s trail.Subject) {
-		if around := t.c.windows[s]; around != nil && !seen[s] {
-			seen[s] = true
-			for i := range around.Facts {
-				if around.Facts[i].Kind != trail.KindBlocksObserved { // they say nothing of VMs
-					facts = append(facts, around.Facts[i])
-				}
-			}
+	var around []*Window
+	count := len(w.asked) + len(w.Facts)
+	for _, s := range trail.EnvSubjects(w.Facts) { // each once
+		if other := t.c.windows[s]; other != nil && s != w.Subject {
+			around = append(around, other)
+			count += len(other.Facts)
 		}
 	}
-	for _, s := range trail.EnvSubjects(w.Facts) {
-		add(s)
+	facts := make([]trail.Fact, 0, count)
+	for _, other := range around {
+		for i := range other.Facts {
+			if other.Facts[i].Kind != trail.KindBlocksObserved { // they say nothing of VMs
+				facts = append(facts, other.Facts[i])
+			}
+		}
 	}
 	if w.Subject.Kind == trail.SubjectVMI {
 		facts = append(facts, w.asked...)

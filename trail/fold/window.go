@@ -1,7 +1,6 @@
 package fold
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -125,26 +124,26 @@ func (c *Cluster) loadWindows(ctx context.Context, wants []Want) ([]*Window, err
 	return out, nil
 }
 
-// evictWindows drops the windows that were used longest ago until what is left takes no more than the bound, and those that have outgrown themselves.
+// evictWindows drops windows that have outgrown themselves, and of the others as many as it takes for what is left to take no more than the bound: any of those that
+// this Fold did not use, then any. If those went that were used longest ago, a storm that goes round a few more VMs than fit would find none of them.
 func (c *Cluster) evictWindows() {
-	var order []*Window
-	total := 0
+	c.size = 0
 	for s, w := range c.windows {
 		if w.isOutgrown() {
 			delete(c.windows, s)
-			continue
+		} else {
+			c.size += w.size
 		}
-		order, total = append(order, w), total+w.size
 	}
-	if total > c.bound {
-		slices.SortFunc(order, func(a, b *Window) int { return cmp.Compare(a.used, b.used) })
-		for _, w := range order {
-			if total <= c.bound {
-				break
+	for _, used := range []bool{false, true} {
+		for s, w := range c.windows { // in no order
+			if c.size <= c.bound {
+				return
 			}
-			total -= w.size
-			delete(c.windows, w.Subject)
+			if (w.used == c.fold) == used {
+				delete(c.windows, s)
+				c.size -= w.size
+			}
 		}
 	}
-	c.size = total
 }
