@@ -138,12 +138,12 @@ func TestLatency(t *testing.T) { //nolint:paralleltest // what runs beside it wo
 			recordedSoFar.Store(int64(upTo))
 		}
 		took := <-derived
-		t.Logf("%d changes at %d a second: recorded %s; with the rows of its VM %s; with all rows %s", n, rate, percentiles(recorded), percentiles(took[0]), percentiles(took[1]))
+		t.Logf("%d changes at %d a second: recorded %s; with the rows of its VM %s; with all rows %s", n, rate, formatPercentiles(recorded), formatPercentiles(took[0]), formatPercentiles(took[1]))
 	}
 }
 
-// percentiles returns two of some durations as a text.
-func percentiles(of []time.Duration) string {
+// formatPercentiles returns two of some durations as a text.
+func formatPercentiles(of []time.Duration) string {
 	slices.Sort(of)
 	return fmt.Sprintf("p50 %s, p99 %s", of[len(of)/2].Round(time.Millisecond), of[len(of)*99/100].Round(time.Millisecond))
 }

@@ -178,15 +178,20 @@ func (m *memory) Windows(_ context.Context, wants []Want, lookback time.Duration
 		})
 		first = first.Add(-lookback)
 		w.FactsFrom = first
-		gone := map[string]bool{}
+		gone, ended := map[string]bool{}, map[string]bool{}
 		for i := range all {
-			if all[i].What == trail.WhatGone && all[i].OccurredAt.Before(first) {
-				gone[all[i].Object.UID] = true
+			switch f := &all[i]; {
+			case !f.OccurredAt.Before(first):
+			case f.What == trail.WhatGone:
+				gone[f.Object.UID] = true
+			case f.Reason == trail.ReasonPodEnded:
+				ended[f.Object.UID] = true
 			}
 		}
 		for i := range all {
-			if !all[i].OccurredAt.Before(first) || !gone[all[i].Object.UID] {
-				w.Facts = append(w.Facts, all[i])
+			f := &all[i]
+			if !f.OccurredAt.Before(first) || !gone[f.Object.UID] && (!ended[f.Object.UID] || f.Reason == trail.ReasonPodEnded) {
+				w.Facts = append(w.Facts, *f)
 			}
 		}
 		w.Rows = m.readRows(want.Subject, w.RowsFrom)
