@@ -40,7 +40,7 @@ func (f *leaderFlags) addFlags(cmd *cobra.Command) {
 	flags.BoolVar(&f.elect, "leader-elect", false, "derive only while this replica holds the lease: for two replicas or more, which all store what they see")
 	flags.StringVar(&f.lease, "leader-lease", "", "`namespace/name` of the lease; by default evictrail in the namespace of the pod ($POD_NAMESPACE)")
 	f.memory = store.DefaultWindowMemory
-	flags.Var(&f.memory, "window-memory", "hold so many `bytes` of history in memory to derive rows; about 500 VMs that are moved all the time take 64MiB, and what does not fit is read again when something happens")
+	flags.Var(&f.memory, "window-memory", "hold so many `bytes` of history in memory to derive rows; about 600 VMs that are moved all the time take 64MiB, and what does not fit is read again when something happens")
 	flags.StringVar(&f.replica, "replica", "", "`name` of this replica, the same after a restart; by default that of the pod ($POD_NAME), or of this machine")
 }
 
