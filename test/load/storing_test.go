@@ -186,19 +186,22 @@ func (s *storing) deriveChanges(t *testing.T, changes []due, recorded *atomic.In
 // dirtyVMs returns since when VMs are to be derived.
 func (s *storing) dirtyVMs(t *testing.T) map[trail.Subject]time.Time {
 	t.Helper()
-	rows, err := s.db.Query(t.Context(), "SELECT subject, dirty_since FROM evictrail.subjects WHERE cluster = $1 AND dirty_since IS NOT NULL AND subject LIKE 'vmi:%'", large)
-	out := map[trail.Subject]time.Time{}
-	if err == nil {
-		var subject string
-		var since time.Time
-		_, err = pgx.ForEachRow(rows, []any{&subject, &since}, func() error {
-			s, err := trail.ParseSubject(subject)
-			out[s] = since
-			return err
-		})
+	type mark struct {
+		Subject    string
+		DirtySince time.Time
 	}
+	rows, _ := s.db.Query(t.Context(), "SELECT subject, dirty_since FROM evictrail.subjects WHERE cluster = $1 AND dirty_since IS NOT NULL AND subject LIKE 'vmi:%'", large)
+	marks, err := pgx.CollectRows(rows, pgx.RowToStructByPos[mark])
 	if err != nil {
 		t.Errorf("read what is dirty: %v", err)
+	}
+	out := make(map[trail.Subject]time.Time, len(marks))
+	for _, m := range marks {
+		vm, err := trail.ParseSubject(m.Subject)
+		if err != nil {
+			t.Errorf("read what is dirty: %v", err)
+		}
+		out[vm] = m.DirtySince
 	}
 	return out
 }
