@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store/storetest"
@@ -59,10 +60,13 @@ func TestRunStoppedWithoutItsDatabase(t *testing.T) {
 
 	allow()
 	again := startRun(t, args, nil)
-	require.Eventually(t, func() bool { // the undisturbed one, too, sees the last of it a little later
+	same := assert.Eventually(t, func() bool { // the undisturbed one, too, sees the last of it a little later
 		stored := queryRecordedEvents(t, calmURL)
 		return len(stored)-before > 60 && reflect.DeepEqual(stored, queryRecordedEvents(t, url))
 	}, 2*time.Minute, 200*time.Millisecond, "facts are missing")
+	if !same {
+		require.Equal(t, queryRecordedEvents(t, calmURL), queryRecordedEvents(t, url), log)
+	}
 	require.Equal(t, exitFound, calm.stop())
 	require.Equal(t, exitFound, again.stop())
 	require.Equal(t, queryRecordedEvents(t, calmURL), queryRecordedEvents(t, url), "each once")
