@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,6 +47,7 @@ func TestRunStoppedWithoutItsDatabase(t *testing.T) {
 	code, body := s.postBody(t, "/audit", auditLog(t, name))
 	require.Equal(t, http.StatusOK, code, body)
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "database does not take facts") }, 2*time.Minute, 20*time.Millisecond, log)
+	s.awaitSteadySpool(t)
 	asked := time.Now()
 	require.NoError(t, process.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, process.Wait(), log)
@@ -70,4 +72,20 @@ func TestRunStoppedWithoutItsDatabase(t *testing.T) {
 	require.Equal(t, exitFound, calm.stop())
 	require.Equal(t, exitFound, again.stop())
 	require.Equal(t, queryRecordedEvents(t, calmURL), queryRecordedEvents(t, url), "each once")
+}
+
+var spooledFacts = regexp.MustCompile(`\nevictrail_spool_facts [1-9].*\n`)
+
+// awaitSteadySpool waits until no facts have come to the spool for a while: all that happened was seen.
+func (s runningService) awaitSteadySpool(t *testing.T) {
+	t.Helper()
+	last, times := "", 0
+	require.Eventually(t, func() bool {
+		spooled := spooledFacts.FindString(s.getBody(t, "/metrics"))
+		if spooled == "" || spooled != last {
+			last, times = spooled, 0
+		}
+		times++
+		return times > 10
+	}, 2*time.Minute, 300*time.Millisecond, "facts keep coming, or none is in the spool")
 }

@@ -72,15 +72,15 @@ func (f *failingCommits) filterMessage(m *message) bool {
 	case m.isRequestFor("commit") && f.storing[m.link]:
 		f.storing[m.link] = false // what the connection does next may be a reader's
 		return f.handleRequest(m)
-	case m.isCompletionOf("commit"):
+	case m.isCompletionOf("commit") || m.reply && m.kind == kindError && f.chosen[m.link] != "":
 		return f.handleReply(m)
 	}
 	return true
 }
 
-// begins is how a transaction of a writer begins, storesFacts part of the statement by which facts are stored.
+// begins is part of what a transaction of a writer begins with, storesFacts of the statement by which facts are stored.
 const (
-	begins      = "BEGIN;\n"
+	begins      = "set_config('idle_in_transaction_session_timeout'"
 	storesFacts = "INSERT INTO evictrail.events"
 )
 
@@ -100,6 +100,8 @@ func (f *failingCommits) handleRequest(m *message) bool {
 	case way == requestLost:
 		m.link.cut()
 		return false
+	case codes[way] != "" && m.kind == kindBind: // in the middle of what is sent together
+		m.raw = messageOf(kindBind, "", "no statement", "", "", "", "", "", "") // without values
 	case codes[way] != "":
 		m.raw = messageOf(kindQuery, "rollback")
 	}

@@ -246,14 +246,18 @@ func (m *message) stringAt(n int) string {
 	return texts[n]
 }
 
-// isRequestFor reports whether the message asks for a statement that contains a text.
+// isRequestFor reports whether the message asks for a statement that contains a text, in upper or lower case.
 func (m *message) isRequestFor(text string) bool {
-	return !m.reply && (m.kind == kindBind || m.kind == kindQuery) && strings.Contains(m.statement, text)
+	return !m.reply && (m.kind == kindBind || m.kind == kindQuery) && m.isAbout(text)
 }
 
-// isCompletionOf reports whether the message says that a statement is done that contains a text.
+func (m *message) isAbout(text string) bool {
+	return strings.Contains(strings.ToLower(m.statement), strings.ToLower(text))
+}
+
+// isCompletionOf reports whether the message says that a statement is done that contains a text, in upper or lower case.
 func (m *message) isCompletionOf(text string) bool {
-	return m.reply && m.kind == kindComplete && strings.Contains(m.statement, text)
+	return m.reply && m.kind == kindComplete && m.isAbout(text)
 }
 
 // messageOf makes a message of texts.
