@@ -24,7 +24,7 @@ var (
 	swingsToNodesQuery      = rowsOfNodes(tables.ColumnsOf[trail.Migration](), "migrations", "target_node", swings+` AND target_node < source_node COLLATE "C"`)
 	holdsOfNodesQuery       = rowsOfNodes(asJSON, "cooldown_decisions", "node", "verdict = 'holds' AND open_until >= n.before")
 	stuckQuery              = `
-SELECT '', row_to_json(t)
+SELECT '', ` + asJSON + `
 FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
   AND (ended_at IS NULL OR ended_at - marked_at > interval '5 minutes')

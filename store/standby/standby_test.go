@@ -35,7 +35,7 @@ func newPair(t *testing.T, maxLag time.Duration, settings map[string]string) *pa
 	p.store, err = store.Open(t.Context(), p.PrimaryURL(), "")
 	require.NoError(t, err)
 	t.Cleanup(p.store.Close)
-	p.open(t, maxLag)
+	p.openServers(t, maxLag)
 	return p
 }
 
@@ -43,11 +43,11 @@ func newPair(t *testing.T, maxLag time.Duration, settings map[string]string) *pa
 func (p *pair) withMaxLag(t *testing.T, maxLag time.Duration) *pair {
 	t.Helper()
 	other := &pair{Replication: p.Replication, store: p.store}
-	other.open(t, maxLag)
+	other.openServers(t, maxLag)
 	return other
 }
 
-func (p *pair) open(t *testing.T, maxLag time.Duration) {
+func (p *pair) openServers(t *testing.T, maxLag time.Duration) {
 	t.Helper()
 	var err error
 	p.servers, err = standby.Open(t.Context(), standby.Options{

@@ -60,8 +60,8 @@ func tiesOf(lines []trail.Line) ties {
 	return out
 }
 
-// as returns a row as it is written.
-func (t ties) as(row any) any {
+// addTie returns a row as it is written.
+func (t ties) addTie(row any) any {
 	if l, ok := row.(*trail.Line); ok {
 		return &Line{*l, t[l.EventID]}
 	}
@@ -70,7 +70,7 @@ func (t ties) as(row any) any {
 
 // isUnchanged reports whether a row is written as it was: rows whose JSON is the same are the same.
 func (d *difference) isUnchanged(was, is any, before ties) bool {
-	was, is = before.as(was), d.ties.as(is)
+	was, is = before.addTie(was), d.ties.addTie(is)
 	return reflect.DeepEqual(was, is) || bytes.Equal(d.encodeRow(was), d.encodeRow(is))
 }
 
@@ -115,7 +115,7 @@ func compareTable[R trail.Row](d *difference, t *table[R], w *Window, next *trai
 			*t.rows(&d.was) = append(*t.rows(&d.was), *was)
 		}
 		*t.rows(&d.is) = append(*t.rows(&d.is), *r)
-		d.setRow(t.name, key, d.ties.as(r))
+		d.setRow(t.name, key, d.ties.addTie(r))
 		changed = append(changed, change)
 	}
 	var gone []*R
