@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -42,7 +43,7 @@ func recordInTx(ctx context.Context, tx pg.Sender, cluster string, facts []trail
 	if err != nil {
 		return recording{}, nil, err
 	}
-	out = recording{versions: map[string]int64{}, replaced: map[trail.FactID]bool{}}
+	out = recording{facts: make([]trail.Fact, 0, len(facts)), versions: map[string]int64{}, replaced: map[trail.FactID]bool{}}
 	for some := range slices.Chunk(facts, tables.InsertTogether) {
 		if err := out.insertFacts(ctx, tx, cluster, some); err != nil {
 			return recording{}, nil, err
@@ -64,8 +65,8 @@ func (r *recording) insertFacts(ctx context.Context, tx pg.Sender, cluster strin
 			r.replaced[rows[i].ID.Bytes] = true
 		}
 	}
-	slices.SortFunc(rows, func(a, b tables.FactRow) int {
-		return cmp.Or(strings.Compare(a.Subject, b.Subject), a.OccurredAt.Compare(b.OccurredAt), slices.Compare(a.ID.Bytes[:], b.ID.Bytes[:]))
+	slices.SortFunc(rows, func(a, b *tables.FactRow) int {
+		return cmp.Or(strings.Compare(a.Subject, b.Subject), a.OccurredAt.Compare(b.OccurredAt), bytes.Compare(a.ID.Bytes[:], b.ID.Bytes[:]))
 	})
 	isNew := make(map[trail.FactID]bool, len(rows))
 	var batch pgx.Batch

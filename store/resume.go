@@ -52,8 +52,8 @@ WHERE cluster = @cluster
 func keepAspects(batch *pgx.Batch, cluster string, facts []trail.Fact) {
 	last := map[[3]string]aspectRow{}
 	var kinds, uids []string
-	for _, f := range facts {
-		switch {
+	for i := range facts {
+		switch f := &facts[i]; {
 		case !f.Object.Kind.Remembered():
 		case f.What == trail.WhatGone:
 			kinds, uids = append(kinds, string(f.Object.Kind)), append(uids, f.Object.UID)
@@ -74,7 +74,7 @@ func keepAspects(batch *pgx.Batch, cluster string, facts []trail.Fact) {
 	}
 }
 
-func rowFromAspect(f trail.Fact) aspectRow {
+func rowFromAspect(f *trail.Fact) aspectRow {
 	r := aspectRow{
 		ObjectKind: string(f.Object.Kind), ObjectUID: pg.CleanText(f.Object.UID), What: pg.CleanText(f.What), Value: pg.CleanText(f.Value),
 		ObjectVersion: pg.CleanText(f.Object.ResourceVersion), Subject: pg.CleanText(f.Subject.String()), Namespace: pg.NullText(f.Namespace),

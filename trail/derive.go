@@ -40,7 +40,7 @@ func Derive(subject Subject, facts []Fact, env *Env, now time.Time) Derived {
 }
 
 func deriveSubject(subject Subject, facts []Fact, env *Env, now *moment) Derived {
-	facts = dropDuplicateFacts(sortedByTime(facts))
+	facts = dropDuplicateFacts(SortFacts(facts))
 	switch subject.Kind {
 	case SubjectVMI:
 		return deriveVMI(facts, env, now)
@@ -253,8 +253,8 @@ func lifeOf(lives []*life, uid string) *life {
 	return nil
 }
 
-// sortedByTime copies the facts in the order in which they should be read: by the cluster's time, then ours.
-func sortedByTime(facts []Fact) []Fact {
+// SortFacts copies the facts in the order in which they should be read: by the cluster's time, then ours.
+func SortFacts(facts []Fact) []Fact {
 	out := make([]Fact, len(facts))
 	for i, f := range sortFactRefs(facts) {
 		out[i] = *f

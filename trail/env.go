@@ -36,25 +36,15 @@ const envSlack = time.Second
 func NewEnv(facts []Fact) *Env {
 	e := &Env{nodes: map[string][]Fact{}, asked: map[Subject][]Fact{}, known: map[Subject]bool{}, rows: map[Subject]Rows{}, thresholds: DefaultThresholds()}
 	var gaps []Fact
-	count := map[Subject]int{}
-	for i := range facts {
-		count[facts[i].Subject]++
-	}
 	for _, f := range sortFactRefs(facts) {
 		switch f.Subject.Kind {
 		case SubjectNode:
-			if e.nodes[f.Subject.Name] == nil {
-				e.nodes[f.Subject.Name] = make([]Fact, 0, count[f.Subject])
-			}
 			e.nodes[f.Subject.Name] = append(e.nodes[f.Subject.Name], *f)
 		case SubjectConfig:
 			e.addConfig(*f)
 		case SubjectSource:
 			gaps = append(gaps, *f)
 		case SubjectPod, SubjectNamespace:
-			if e.asked[f.Subject] == nil {
-				e.asked[f.Subject] = make([]Fact, 0, count[f.Subject])
-			}
 			e.asked[f.Subject] = append(e.asked[f.Subject], *f)
 		case SubjectVMI:
 			if d, ok := f.Detail.(*PodDetail); ok {
@@ -66,6 +56,14 @@ func NewEnv(facts []Fact) *Env {
 	e.gaps = deriveGaps(gaps)
 	e.inForce = e.followSettings()
 	return e
+}
+
+// Surround returns an Env with the rules in force, the thresholds and the gaps of e, and with the facts of nodes, by their names, and requests, by pod and by namespace.
+// Both are in the order of their times (SortFacts), are kept, and are not changed.
+func (e *Env) Surround(nodes map[string][]Fact, asked map[Subject][]Fact) *Env {
+	out := *e
+	out.nodes, out.asked, out.rows, out.settled = nodes, asked, map[Subject]Rows{}, Settled{}
+	return &out
 }
 
 // newEnvForFacts makes an Env of some facts, with the rules in force by which requests are classed.
@@ -104,6 +102,9 @@ func RuleSubjects() []Subject {
 // The sources whose gaps hide marks.
 var markSources = []Subject{{SubjectSource, "virtualmachineinstances"}, {SubjectSource, SourceSelf}}
 
+// SettingSubjects names the subjects of which every Env has all facts: the rules in force, and the sources of marks.
+func SettingSubjects() []Subject { return slices.Concat(RuleSubjects(), markSources) }
+
 // findPodRequests returns the requests about a pod, in the order of their times.
 func (e *Env) findPodRequests(pod Subject) []Fact { return e.asked[pod] }
 
@@ -135,7 +136,7 @@ func (e *Env) findMigrationRequests(namespace string) []Fact {
 // namespace of its migrations, the rules, and the sources of marks. The names are unique and sorted.
 func EnvSubjects(of ...[]Fact) []Subject {
 	seen := map[Subject]bool{}
-	for _, s := range slices.Concat(RuleSubjects(), markSources) {
+	for _, s := range SettingSubjects() {
 		seen[s] = true
 	}
 	for _, facts := range of {

@@ -13,31 +13,32 @@ import (
 //     replica that watched: between the two the object did not change in this respect, and it is one change.
 //   - A counter of the descheduler grew only by what no other replica has recorded.
 func Fresh(stored iter.Seq[Fact], seen []Fact) []Fact {
-	k := known{ids: map[FactID]bool{}, aspects: map[aspectKey][]Fact{}}
+	k := known{ids: make(map[FactID]bool, len(seen)), aspects: make(map[aspectKey][]*Fact, len(seen))}
 	for i := range seen {
 		k.aspects[seen[i].newAspectKey()] = nil
 	}
 	for f := range stored {
-		k.add(f)
+		k.add(&f)
 	}
-	var out []Fact
-	for _, f := range slices.Backward(seen) { // a change that was undone is compared with its undoing, not with what came later
-		if k.ids[f.ID] || k.isRecorded(&f) {
+	out, first := make([]Fact, len(seen)), len(seen)
+	for i := range slices.Backward(seen) { // a change that was undone is compared with its undoing, not with what came later
+		f := &out[first-1]
+		*f = seen[i]
+		if k.ids[f.ID] || k.isRecorded(f) {
 			continue
 		}
+		first--
 		if k.ids[f.ID] = true; f.Object.Kind != ObjectDescheduler {
 			k.add(f)
 		}
-		out = append(out, f)
 	}
-	slices.Reverse(out)
-	return out
+	return out[first:]
 }
 
 // known is what is stored, as far as it is compared.
 type known struct {
 	ids     map[FactID]bool
-	aspects map[aspectKey][]Fact // of objects about which there is something new
+	aspects map[aspectKey][]*Fact // of objects about which there is something new
 }
 
 type aspectKey struct {
@@ -45,15 +46,15 @@ type aspectKey struct {
 	uid, what string
 }
 
-func (f Fact) newAspectKey() aspectKey { return aspectKey{f.Object.Kind, f.Object.UID, f.What} }
+func (f *Fact) newAspectKey() aspectKey { return aspectKey{f.Object.Kind, f.Object.UID, f.What} }
 
 // mayRepeat reports whether the same can be reported about an object again under another ID.
-func (f Fact) mayRepeat() bool {
+func (f *Fact) mayRepeat() bool {
 	return f.Object.Kind == ObjectDescheduler ||
 		f.ID == f.NaturalID(f.Object.ResourceVersion)
 }
 
-func (k known) add(f Fact) {
+func (k known) add(f *Fact) {
 	k.ids[f.ID] = true
 	key := f.newAspectKey()
 	if of, asked := k.aspects[key]; asked {
@@ -75,7 +76,7 @@ func (k known) isRecorded(f *Fact) bool {
 
 // isUnchanged reports whether a change is one that was recorded at another resourceVersion: one of the two was seen in a list, and
 // nothing was recorded between them. What an earlier epoch recorded says nothing of this one.
-func (f *Fact) isUnchanged(of []Fact) bool {
+func (f *Fact) isUnchanged(of []*Fact) bool {
 	var before, after *Fact // the nearest
 	epoch := EpochOf(f.Object.ResourceVersion)
 	for i := range of {
@@ -83,11 +84,11 @@ func (f *Fact) isUnchanged(of []Fact) bool {
 		case EpochOf(at) != epoch:
 		case NewerVersion(f.Object.ResourceVersion, at):
 			if before == nil || NewerVersion(at, before.Object.ResourceVersion) {
-				before = &of[i]
+				before = of[i]
 			}
 		case NewerVersion(at, f.Object.ResourceVersion):
 			if after == nil || NewerVersion(after.Object.ResourceVersion, at) {
-				after = &of[i]
+				after = of[i]
 			}
 		}
 	}
@@ -96,7 +97,7 @@ func (f *Fact) isUnchanged(of []Fact) bool {
 
 // isCountedByDescheduler reports whether another replica recorded the same process, or has counted as much as a fact does; of what it counted
 // less, the rest stays.
-func isCountedByDescheduler(f *Fact, of []Fact) bool {
+func isCountedByDescheduler(f *Fact, of []*Fact) bool {
 	counter := ParseProcessCount(f.Value)
 	counted := int64(-1)
 	for _, o := range of {

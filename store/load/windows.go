@@ -267,8 +267,15 @@ func (l Source) fillWindows(ctx context.Context, tx pgx.Tx, windows map[trail.Su
 	var batch pgx.Batch
 	facts := func(rows pgx.Rows) error {
 		its, err := tables.CollectFacts(rows, l.cluster)
+		count := map[trail.Subject]int{}
+		for i := range its {
+			count[its[i].Subject]++
+		}
 		for i := range its {
 			w := windows[its[i].Subject]
+			if w.Facts == nil { // each has its own memory, as it is dropped by itself
+				w.Facts = make([]trail.Fact, 0, count[w.Subject])
+			}
 			w.Facts = append(w.Facts, its[i])
 		}
 		return err

@@ -47,8 +47,8 @@ func (r *FactRow) Replaced() bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, "\uFFFD") || strings.Contains(s, `\ufffd`) })
 }
 
-func rowFromFact(f trail.Fact) (FactRow, error) {
-	r := FactRow{
+func rowFromFact(f *trail.Fact) (*FactRow, error) {
+	r := &FactRow{
 		Subject: pg.CleanText(f.Subject.String()), OccurredAt: f.OccurredAt, ID: pgtype.UUID{Bytes: f.ID, Valid: true},
 		Kind: string(f.Kind), Reason: string(f.Reason), Clock: string(f.Clock), ObservedAt: f.ObservedAt, SeenLate: f.Late,
 		Namespace: pg.NullText(f.Namespace), VMI: pg.NullText(f.VMI), VMIUID: pg.NullText(f.VMIUID), Node: pg.NullText(f.Node),
@@ -85,11 +85,11 @@ ON CONFLICT DO NOTHING`
 const InsertTogether = 1000
 
 // FactRows returns the rows of facts, in their order. The error is trail.ErrRefused, for a detail that cannot be JSON.
-func FactRows(facts []trail.Fact) ([]FactRow, error) {
-	rows := make([]FactRow, len(facts))
-	for i, f := range facts {
+func FactRows(facts []trail.Fact) ([]*FactRow, error) {
+	rows := make([]*FactRow, len(facts))
+	for i := range facts {
 		var err error
-		if rows[i], err = rowFromFact(f); err != nil {
+		if rows[i], err = rowFromFact(&facts[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -97,25 +97,25 @@ func FactRows(facts []trail.Fact) ([]FactRow, error) {
 }
 
 // FactArgs returns the arguments of InsertFactsQuery.
-func FactArgs(cluster string, rows []FactRow) pgx.StrictNamedArgs {
+func FactArgs(cluster string, rows []*FactRow) pgx.StrictNamedArgs {
 	return pgx.StrictNamedArgs{
 		"cluster": cluster,
-		"subject": extractColumn(rows, func(r FactRow) string { return r.Subject }), "occurred_at": extractColumn(rows, func(r FactRow) time.Time { return r.OccurredAt }),
-		"id": extractColumn(rows, func(r FactRow) pgtype.UUID { return r.ID }), "kind": extractColumn(rows, func(r FactRow) string { return r.Kind }),
-		"reason": extractColumn(rows, func(r FactRow) string { return r.Reason }), "clock": extractColumn(rows, func(r FactRow) string { return r.Clock }),
-		"observed_at": extractColumn(rows, func(r FactRow) time.Time { return r.ObservedAt }), "seen_late": extractColumn(rows, func(r FactRow) bool { return r.SeenLate }),
-		"namespace": extractColumn(rows, func(r FactRow) *string { return r.Namespace }), "vmi": extractColumn(rows, func(r FactRow) *string { return r.VMI }),
-		"vmi_uid": extractColumn(rows, func(r FactRow) *string { return r.VMIUID }), "node": extractColumn(rows, func(r FactRow) *string { return r.Node }),
-		"migration": extractColumn(rows, func(r FactRow) *string { return r.Migration }), "migration_uid": extractColumn(rows, func(r FactRow) *string { return r.MigrationUID }),
-		"object_kind": extractColumn(rows, func(r FactRow) string { return r.ObjectKind }), "object_uid": extractColumn(rows, func(r FactRow) string { return r.ObjectUID }),
-		"object_version": extractColumn(rows, func(r FactRow) string { return r.ObjectVersion }), "what": extractColumn(rows, func(r FactRow) string { return r.What }),
-		"value": extractColumn(rows, func(r FactRow) string { return r.Value }), "evidence": extractColumn(rows, func(r FactRow) string { return r.Evidence }),
-		"detail": extractColumn(rows, func(r FactRow) []byte { return r.Detail }),
+		"subject": extractColumn(rows, func(r *FactRow) string { return r.Subject }), "occurred_at": extractColumn(rows, func(r *FactRow) time.Time { return r.OccurredAt }),
+		"id": extractColumn(rows, func(r *FactRow) pgtype.UUID { return r.ID }), "kind": extractColumn(rows, func(r *FactRow) string { return r.Kind }),
+		"reason": extractColumn(rows, func(r *FactRow) string { return r.Reason }), "clock": extractColumn(rows, func(r *FactRow) string { return r.Clock }),
+		"observed_at": extractColumn(rows, func(r *FactRow) time.Time { return r.ObservedAt }), "seen_late": extractColumn(rows, func(r *FactRow) bool { return r.SeenLate }),
+		"namespace": extractColumn(rows, func(r *FactRow) *string { return r.Namespace }), "vmi": extractColumn(rows, func(r *FactRow) *string { return r.VMI }),
+		"vmi_uid": extractColumn(rows, func(r *FactRow) *string { return r.VMIUID }), "node": extractColumn(rows, func(r *FactRow) *string { return r.Node }),
+		"migration": extractColumn(rows, func(r *FactRow) *string { return r.Migration }), "migration_uid": extractColumn(rows, func(r *FactRow) *string { return r.MigrationUID }),
+		"object_kind": extractColumn(rows, func(r *FactRow) string { return r.ObjectKind }), "object_uid": extractColumn(rows, func(r *FactRow) string { return r.ObjectUID }),
+		"object_version": extractColumn(rows, func(r *FactRow) string { return r.ObjectVersion }), "what": extractColumn(rows, func(r *FactRow) string { return r.What }),
+		"value": extractColumn(rows, func(r *FactRow) string { return r.Value }), "evidence": extractColumn(rows, func(r *FactRow) string { return r.Evidence }),
+		"detail": extractColumn(rows, func(r *FactRow) []byte { return r.Detail }),
 	}
 }
 
 // extractColumn takes one column out of rows, as unnest wants it.
-func extractColumn[T any](rows []FactRow, of func(FactRow) T) []T {
+func extractColumn[T any](rows []*FactRow, of func(*FactRow) T) []T {
 	out := make([]T, len(rows))
 	for i, r := range rows {
 		out[i] = of(r)

@@ -105,6 +105,7 @@ type tick struct {
 	derived   map[trail.Subject]bool     // subjects that were derived, or failed
 	launched  map[trail.Subject]bool     // launcher pods that new facts name
 	rederived map[trail.Subject]bool     // subjects that are derived again whatever their facts are
+	settings  *trail.Env                 // what is derived now has these rules and gaps around it (settingsEnv)
 }
 
 func (t *tick) run(ctx context.Context) error {
@@ -156,7 +157,9 @@ func (t *tick) appendFacts(ctx context.Context) (fresh []trail.Fact, vms dirtyMa
 	vms = dirtyMarks{}
 	load := dirtyMarks{}
 	dirty := make(map[trail.Subject]Dirty, len(t.batch.Dirty))
+	count := 0
 	for _, d := range t.batch.Dirty {
+		count += len(d.Facts)
 		since := d.Since
 		t.rederived[d.Subject] = since.IsZero()
 		for i := range d.Facts {
@@ -186,12 +189,13 @@ func (t *tick) appendFacts(ctx context.Context) (fresh []trail.Fact, vms dirtyMa
 	if err != nil {
 		return nil, nil, err
 	}
+	fresh = make([]trail.Fact, 0, count)
 	for i, w := range windows {
 		since, d := wants[i].Since, dirty[w.Subject]
 		its := d.Facts
 		switch {
 		case its != nil && w.Version < d.Version:
-			w.add(its)
+			w.add(w.lacking(its, d.First))
 			w.Version = d.Version
 		case its == nil && !d.Due && !d.Since.IsZero():
 			its = w.factsSince(d.Since)
@@ -199,17 +203,20 @@ func (t *tick) appendFacts(ctx context.Context) (fresh []trail.Fact, vms dirtyMa
 		if !d.Due {
 			w.folded = d.Version
 		}
-		its = slices.DeleteFunc(slices.Clone(its), func(f trail.Fact) bool { return hasNoEffect(&f, w.Facts) })
-		fresh = append(fresh, its...)
-		for _, pod := range podsOf(its) {
-			t.launched[pod] = true
-		}
 		for i := range its {
-			if at := dirtySince(&its[i]); isNode(w.Subject) {
+			f := &its[i]
+			if hasNoEffect(f, w.Facts) {
+				continue
+			}
+			fresh = append(fresh, *f)
+			if at := dirtySince(f); isNode(w.Subject) {
 				t.nodes.add(w.Subject, at)
 			} else {
 				since = minTime(since, at)
 			}
+		}
+		for _, pod := range podsOf(its) {
+			t.launched[pod] = true
 		}
 		if !isNode(w.Subject) {
 			vms.add(w.Subject, since)

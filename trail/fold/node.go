@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
@@ -141,8 +142,8 @@ func changedSince(was, is trail.Rows) (since time.Time, changed bool) {
 		switch {
 		case old == nil:
 			add(p.FromAt, true)
-		case hasSameJSON(old, p):
-		case hasSameJSON(withoutEnd(old), withoutEnd(p)):
+		case isSameRow(old, p):
+		case isSameRow(withoutEnd(old), withoutEnd(p)):
 			add(earliestEnd(old.ToAt, p.ToAt), true)
 		default:
 			add(minTime(old.FromAt, p.FromAt), true)
@@ -166,7 +167,7 @@ func differSince[R trail.Row](was, is []*R, t *table[R]) (since time.Time, diffe
 	for _, r := range is {
 		old := before[t.key(r)]
 		delete(before, t.key(r))
-		if old == nil || !hasSameJSON(old, r) {
+		if old == nil || !isSameRow(old, r) {
 			add(t.begun(r))
 			if old != nil {
 				add(t.begun(old))
@@ -179,8 +180,11 @@ func differSince[R trail.Row](was, is []*R, t *table[R]) (since time.Time, diffe
 	return since, differ
 }
 
-// hasSameJSON reports whether two rows are written alike.
-func hasSameJSON(a, b any) bool {
+// isSameRow reports whether two rows are written alike.
+func isSameRow(a, b any) bool {
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
@@ -236,6 +240,7 @@ func (t *tick) deriveNodes(ctx context.Context, dirty dirtyMarks) error {
 	if _, err := t.c.loadWindows(ctx, rules.listWants()); err != nil {
 		return err
 	}
+	t.settings = t.settingsEnv()
 	whole := dirtyMarks{}
 	for _, w := range windows {
 		if t.deriveNode(w) {

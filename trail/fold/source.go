@@ -71,6 +71,7 @@ type Window struct {
 	Rows      trail.Derived        // as they are written
 	Frozen    map[trail.Bounce]int // loops that are frozen, by kind
 
+	viewed  *view                  // of Facts, as they were then
 	asked   []trail.Fact           // of a VM: the requests about its pods and about its migrations
 	knows   map[trail.Subject]bool // of a VM: pods whose requests are in asked, or are none
 	seen    map[string]bool        // of a VM: migrations, by UID, whose requests are in asked, or are none

@@ -23,6 +23,7 @@ func (t *tick) deriveVMs(ctx context.Context, dirty dirtyMarks) error {
 		if err := t.loadAround(ctx, windows); err != nil {
 			return err
 		}
+		t.settings = t.settingsEnv()
 		derived := make(map[*Window]*derivation, len(windows))
 		var slots span
 		for _, w := range windows {
@@ -62,7 +63,7 @@ type derivation struct {
 // pods and migrations of VMs.
 func (t *tick) loadAround(ctx context.Context, windows []*Window) error {
 	dirty := dirtyMarks{}
-	for _, s := range trail.EnvSubjects() {
+	for _, s := range trail.SettingSubjects() {
 		dirty.add(s, t.rulesSince(windows))
 	}
 	var about Asked
@@ -71,17 +72,12 @@ func (t *tick) loadAround(ctx context.Context, windows []*Window) error {
 		if w.Subject.Kind != trail.SubjectVMI {
 			continue
 		}
-		asks := false
-		for _, s := range trail.EnvSubjects(w.Facts) {
-			switch s.Kind {
-			case trail.SubjectNode:
+		for _, s := range w.view().around {
+			if s.Kind == trail.SubjectNode {
 				dirty.add(s, farFuture)
-			case trail.SubjectNamespace:
-				asks = true
-			default:
 			}
 		}
-		if t.addRequestWants(w, asks, &about) {
+		if w.addRequestWants(&about) {
 			askers = append(askers, w)
 		}
 	}
@@ -97,7 +93,7 @@ func (t *tick) loadAround(ctx context.Context, windows []*Window) error {
 	}
 	of := map[trail.Subject][]*Window{}
 	for _, w := range askers {
-		for _, s := range trail.EnvSubjects(w.Facts) {
+		for _, s := range w.view().around {
 			of[s] = append(of[s], w)
 		}
 	}
@@ -117,18 +113,15 @@ func (t *tick) loadAround(ctx context.Context, windows []*Window) error {
 }
 
 // addRequestWants adds what the requests about a VM are about, as far as they are not in its window yet. It reports whether there was anything.
-func (t *tick) addRequestWants(w *Window, migrations bool, about *Asked) bool {
-	any := false
-	for _, pod := range podsOf(w.Facts) {
+func (w *Window) addRequestWants(about *Asked) bool {
+	v, any := w.view(), false
+	for _, pod := range v.pods {
 		if !w.knows[pod] {
 			w.knows[pod], any = true, true
 			about.Pods = append(about.Pods, Want{pod, w.FactsFrom})
 		}
 	}
-	if !migrations {
-		return any
-	}
-	for uid, l := range livesOf(w.Facts) {
+	for uid, l := range v.lives {
 		if key := uid + " " + l.Deleted.String(); !w.seen[key] {
 			w.seen[key], any = true, true
 			about.Migrations = append(about.Migrations, l)
@@ -154,35 +147,28 @@ func (t *tick) rulesSince(windows []*Window) time.Time {
 	return first.Add(-2 * t.c.lookback)
 }
 
-// envOf returns what surrounds a window when it is derived.
-func (t *tick) envOf(w *Window) *trail.Env {
-	var around []*Window
-	count := len(w.asked) + len(w.Facts)
-	for _, s := range trail.EnvSubjects(w.Facts) { // each once
-		if other := t.c.windows[s]; other != nil && s != w.Subject {
-			around = append(around, other)
-			count += len(other.Facts)
-		}
-	}
-	facts := make([]trail.Fact, 0, count)
-	for _, other := range around {
-		for i := range other.Facts {
-			if other.Facts[i].Kind != trail.KindBlocksObserved { // they say nothing of VMs
-				facts = append(facts, other.Facts[i])
-			}
-		}
-	}
-	if w.Subject.Kind == trail.SubjectVMI {
-		facts = append(facts, w.asked...)
-		for i := range w.Facts {
-			if w.Facts[i].Object.Kind == trail.ObjectPod {
-				facts = append(facts, w.Facts[i])
-			}
+// settingsEnv returns what every Env has: the rules in force, and the gaps in which marks may hide.
+func (t *tick) settingsEnv() *trail.Env {
+	var facts []trail.Fact
+	for _, s := range trail.SettingSubjects() {
+		if w := t.c.windows[s]; w != nil {
+			facts = append(facts, w.Facts...)
 		}
 	}
 	env := trail.NewEnv(facts)
 	env.Judge(t.batch.Thresholds)
 	return env
+}
+
+// envOf returns what surrounds a window when it is derived.
+func (t *tick) envOf(w *Window) *trail.Env {
+	nodes := map[string][]trail.Fact{}
+	for _, s := range w.view().around {
+		if other := t.c.windows[s]; s.Kind == trail.SubjectNode && other != nil {
+			nodes[s.Name] = other.view().ofNode
+		}
+	}
+	return t.settings.Surround(nodes, w.view().asked)
 }
 
 // deriveWindow derives one window; nil where it is left out, or where that fails, which is noted.

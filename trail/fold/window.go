@@ -19,21 +19,63 @@ func minDueTime(at, due time.Time) time.Time {
 	return minTime(at, due)
 }
 
-// add appends those of some facts that are not there yet.
-func (w *Window) add(facts []trail.Fact) { w.Facts = w.appendNew(w.Facts, facts) }
+// view is what the facts of a window, and the requests about it, say of what surrounds it. It is of as many of them as it counts: there are never fewer, or others.
+type view struct {
+	count  int
+	around []trail.Subject                // whose facts its derivation reads (trail.EnvSubjects)
+	pods   []trail.Subject                // of a VM
+	lives  map[string]MigrationLife       // of a VM: migrations that a user may have created or deleted
+	ofNode []trail.Fact                   // of a node: what says something of VMs, in the order of times
+	asked  map[trail.Subject][]trail.Fact // of a VM: requests, by what they are about, in the order of times
+}
+
+func (w *Window) view() *view {
+	if w.viewed != nil && w.viewed.count == len(w.Facts)+len(w.asked) {
+		return w.viewed
+	}
+	v := &view{count: len(w.Facts) + len(w.asked), around: trail.EnvSubjects(w.Facts), asked: trail.BySubject(trail.SortFacts(w.asked))}
+	switch w.Subject.Kind {
+	case trail.SubjectVMI:
+		v.pods = podsOf(w.Facts)
+		if slices.ContainsFunc(v.around, func(s trail.Subject) bool { return s.Kind == trail.SubjectNamespace }) {
+			v.lives = livesOf(w.Facts)
+		}
+	case trail.SubjectNode:
+		v.ofNode = slices.DeleteFunc(trail.SortFacts(w.Facts), func(f trail.Fact) bool { return f.Kind == trail.KindBlocksObserved })
+	default:
+	}
+	w.viewed = v
+	return v
+}
+
+// lacking returns those of some facts that a window does not have yet: all where the first of them was recorded in a later version of its subject.
+func (w *Window) lacking(facts []trail.Fact, first int64) []trail.Fact {
+	if first > w.Version {
+		return facts
+	}
+	known := make(map[trail.FactID]bool, len(w.Facts))
+	for i := range w.Facts {
+		known[w.Facts[i].ID] = true
+	}
+	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return known[f.ID] })
+}
+
+// add appends facts that a window does not have yet.
+func (w *Window) add(facts []trail.Fact) {
+	w.Facts = append(w.Facts, facts...)
+	for i := range facts {
+		w.size += facts[i].Size()
+	}
+}
 
 // addRequestFacts appends requests about the pods and migrations of a VM, each once.
-func (w *Window) addRequestFacts(facts []trail.Fact) { w.asked = w.appendNew(w.asked, facts) }
-
-// appendNew appends those of some facts that a list of the window does not have yet, and counts their bytes.
-func (w *Window) appendNew(to, facts []trail.Fact) []trail.Fact {
+func (w *Window) addRequestFacts(facts []trail.Fact) {
 	for i := range facts {
-		if !slices.ContainsFunc(to, func(f trail.Fact) bool { return f.ID == facts[i].ID }) {
-			to = append(to, facts[i])
+		if !slices.ContainsFunc(w.asked, func(f trail.Fact) bool { return f.ID == facts[i].ID }) {
+			w.asked = append(w.asked, facts[i])
 			w.size += facts[i].Size()
 		}
 	}
-	return to
 }
 
 // factsSince returns the facts of a window that occurred since a time.
@@ -56,7 +98,7 @@ func newWindow(of trail.Subject, frozenTo time.Time) *Window {
 
 // dropRequests drops the requests about a VM: they are asked for again.
 func (w *Window) dropRequests() {
-	w.asked, w.knows, w.seen = nil, map[trail.Subject]bool{}, map[string]bool{}
+	w.viewed, w.asked, w.knows, w.seen = nil, nil, map[trail.Subject]bool{}, map[string]bool{}
 }
 
 // rowShare is about how many bytes a row takes in memory.
@@ -65,7 +107,6 @@ const rowShare = 512
 // initLoaded prepares a window that a Source returned.
 func (w *Window) initLoaded() {
 	w.size = 0
-	w.Facts = slices.Clip(slices.Clone(w.Facts))
 	for i := range w.Facts {
 		w.size += w.Facts[i].Size()
 	}
