@@ -19,6 +19,6 @@
 //   - A subject whose derivation panics is left out and reported (Changes.Failed); its rows stay, the others go on.
 //   - Fold changes the Cluster before its result is written. When the writing fails, call Reset: everything is loaded again.
 //
-// The package is pure but for what a Source reads: no SQL, no clock, no goroutine. Read cluster.go first, then window.go, impact.go
+// The package is pure but for what a Source reads: no SQL, no clock, no goroutine that outlives a Fold. Read cluster.go first, then window.go, impact.go
 // (whom a fact affects), vm.go, queue.go (slots of migrations), node.go, and rows.go (how rows are compared).
 package fold

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"time"
 
@@ -288,19 +287,17 @@ func (t *tick) deriveNode(w *Window) (whole bool) {
 	if t.batch.LeftOut[w.Subject] {
 		return false
 	}
-	defer func() {
-		if cause := recover(); cause != nil {
-			t.markFailed(w, fmt.Errorf("derive %s: panic: %v", w.Subject, cause))
-			whole = false
-		}
-	}()
 	d := &derivation{env: t.envOf(w), from: w.node.from}
 	rows := w.node.buildRows()
 	if w.Subject == trail.ClusterSubject && !t.limitsTotal() {
 		rows.Evacuations = nil
 	}
 	d.env.Around(w.Subject, rows)
-	d.rows = t.c.Derive(w.Subject, w.Facts, d.env, t.batch.Now)
+	var err error
+	if d.rows, err = t.derive(w, d.env); err != nil {
+		t.markFailed(w, err)
+		return false
+	}
 	d.from = maxTime(d.from, w.FrozenTo)
 	if len(d.rows.Drains) == 0 && len(w.Rows.Drains) > 0 && !w.node.from.IsZero() {
 		return true

@@ -3,8 +3,11 @@ package fold
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/evictrail/evictrail/trail"
 )
@@ -24,14 +27,9 @@ func (t *tick) deriveVMs(ctx context.Context, dirty dirtyMarks) error {
 			return err
 		}
 		t.settings = t.settingsEnv()
-		derived := make(map[*Window]*derivation, len(windows))
+		derived := t.deriveWindows(windows)
 		var slots span
-		for _, w := range windows {
-			d := t.deriveWindow(w)
-			if d == nil {
-				continue
-			}
-			derived[w] = d
+		for w, d := range derived {
 			if w.Subject.Kind == trail.SubjectVMI {
 				slots.includeSpan(t.c.queue.updateMigrations(w, d.rows.Migrations, d.from))
 			}
@@ -171,28 +169,48 @@ func (t *tick) envOf(w *Window) *trail.Env {
 	return t.settings.Surround(nodes, w.view().asked)
 }
 
-// deriveWindow derives one window; nil where it is left out, or where that fails, which is noted.
-func (t *tick) deriveWindow(w *Window) (d *derivation) {
-	if t.batch.LeftOut[w.Subject] {
-		return nil
-	}
-	d = &derivation{env: t.envOf(w), from: maxTime(w.RowsFrom, w.FrozenTo)}
-	defer func() {
-		if cause := recover(); cause != nil {
-			t.markFailed(w, fmt.Errorf("derive %s: panic: %v", w.Subject, cause))
-			d = nil
+// deriveWindows derives windows, on all processors at once, as that is most of what a Fold does. Windows that are left out, and those for which it fails, which is
+// noted, are not in what it returns.
+func (t *tick) deriveWindows(windows []*Window) map[*Window]*derivation {
+	derived := make(map[*Window]*derivation, len(windows))
+	failed := make([]error, len(windows))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, w := range windows {
+		if t.batch.LeftOut[w.Subject] {
+			continue
 		}
-	}()
-	if w.Subject.Kind == trail.SubjectVMI {
-		if !d.from.IsZero() {
+		d := &derivation{env: t.envOf(w), from: maxTime(w.RowsFrom, w.FrozenTo)}
+		derived[w] = d
+		switch {
+		case w.Subject.Kind == trail.SubjectPod && t.owned[w.Subject]: // its requests are rows of its VM
+			continue
+		case w.Subject.Kind == trail.SubjectVMI && !d.from.IsZero():
 			d.env.Settle(trail.Settled{Before: map[trail.Subject]time.Time{w.Subject: d.from}, Bounces: w.frozenLoops(d.from)})
 		}
+		group.Go(func() error {
+			d.rows, failed[i] = t.derive(w, d.env)
+			return nil
+		})
 	}
-	if w.Subject.Kind == trail.SubjectPod && t.owned[w.Subject] { // its requests are rows of its VM
-		return d
+	_ = group.Wait()
+	for i, w := range windows {
+		if failed[i] != nil {
+			t.markFailed(w, failed[i])
+			delete(derived, w)
+		}
 	}
-	d.rows = t.c.Derive(w.Subject, w.Facts, d.env, t.batch.Now)
-	return d
+	return derived
+}
+
+// derive derives the rows of a window. The error is a panic while it does.
+func (t *tick) derive(w *Window, env *trail.Env) (rows trail.Derived, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("derive %s: panic: %v", w.Subject, cause)
+		}
+	}()
+	return t.c.Derive(w.Subject, w.Facts, env, t.batch.Now), nil
 }
 
 // frozenLoops counts the loops of a window that had ended before a time, by kind.
