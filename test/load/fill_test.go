@@ -19,6 +19,9 @@ const (
 	small = "small"
 )
 
+// filledUntil is when the days of the large cluster end.
+var filledUntil = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+
 // fillDatabase makes the database what so many days of the large cluster and some hours of the small one leave: the facts by the bulk way,
 // then everything that is derived of them. Without days the large cluster is one like the small. What is there already stays.
 func fillDatabase(tb testing.TB, s *store.Store, url string) {
@@ -40,7 +43,7 @@ func fillDatabase(tb testing.TB, s *store.Store, url string) {
 			if *days == 0 {
 				see(sim.New(4).Observations)
 			} else {
-				sim.Long(1, *vms, *days, see)
+				sim.LongUntil(1, *vms, *days, filledUntil, see)
 			}
 		},
 	} {

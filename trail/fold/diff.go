@@ -60,8 +60,8 @@ func tiesOf(lines []trail.Line) ties {
 	return out
 }
 
-// addTie returns a row as it is written.
-func (t ties) addTie(row any) any {
+// rowWithTie returns a row as it is written.
+func (t ties) rowWithTie(row any) any {
 	if l, ok := row.(*trail.Line); ok {
 		return &Line{*l, t[l.EventID]}
 	}
@@ -70,7 +70,9 @@ func (t ties) addTie(row any) any {
 
 // isUnchanged reports whether a row is written as it was: rows whose JSON is the same are the same.
 func (d *difference) isUnchanged(was, is any, before ties) bool {
-	was, is = before.addTie(was), d.ties.addTie(is)
+	if l, ok := was.(*trail.Line); ok && before[l.EventID] != d.ties[l.EventID] {
+		return false
+	}
 	return reflect.DeepEqual(was, is) || bytes.Equal(d.encodeRow(was), d.encodeRow(is))
 }
 
@@ -87,6 +89,9 @@ func (d *difference) encodeRow(row any) []byte {
 func compareTable[R trail.Row](d *difference, t *table[R], w *Window, next *trail.Derived) {
 	frozen := func(r *R) bool { return trail.EndedBefore(*r, d.from) }
 	olds, news := *t.rows(&w.Rows), *t.rows(next)
+	if len(olds)+len(news) == 0 {
+		return
+	}
 	before := make(map[string]*R, len(olds))
 	for i := range olds {
 		before[t.key(&olds[i])] = &olds[i]
@@ -115,7 +120,7 @@ func compareTable[R trail.Row](d *difference, t *table[R], w *Window, next *trai
 			*t.rows(&d.was) = append(*t.rows(&d.was), *was)
 		}
 		*t.rows(&d.is) = append(*t.rows(&d.is), *r)
-		d.setRow(t.name, key, d.ties.addTie(r))
+		d.setRow(t.name, key, d.ties.rowWithTie(r))
 		changed = append(changed, change)
 	}
 	var gone []*R
