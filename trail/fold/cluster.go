@@ -172,6 +172,9 @@ func (t *tick) appendFacts(ctx context.Context) (fresh []trail.Fact, vms dirtyMa
 		if w != nil && d.Version > w.Version && (d.Facts == nil || d.First > w.Version+1) {
 			delete(t.c.windows, d.Subject) // another replica recorded facts in between
 		}
+		if w != nil && len(w.left) > 0 && w.isAbout(podsOf(d.Facts)) {
+			delete(t.c.windows, d.Subject)
+		}
 		if slices.ContainsFunc(d.Facts, func(f trail.Fact) bool { return isNodeChange(&f) }) {
 			delete(t.c.windows, d.Subject) // what was asked of a node shortly before is known to the Source alone
 		}
@@ -263,7 +266,11 @@ func (t *tick) markAffected(ctx context.Context, fresh []trail.Fact, vms dirtyMa
 	})
 	for _, s := range of.Owners {
 		t.markOrDeferVM(s, impact.Requested, vms)
-		if w := t.c.windows[s]; w != nil {
+		switch w := t.c.windows[s]; {
+		case w == nil:
+		case w.isAbout(impact.Pods):
+			delete(t.c.windows, s)
+		default:
 			if again { // requests that are known may have changed: names are erased
 				w.dropRequests()
 			}

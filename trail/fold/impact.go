@@ -152,12 +152,17 @@ func timeBefore(f *trail.Fact, known []trail.Fact) time.Time {
 // AskedSlack is how long before a migration was created or deleted, and after, requests for that are looked for.
 const AskedSlack = time.Minute
 
+// podSubject returns what requests about the pod that a fact is about belong to.
+func podSubject(f *trail.Fact, d *trail.PodDetail) trail.Subject {
+	return trail.Subject{Kind: trail.SubjectPod, Name: f.Namespace + "/" + d.Pod}
+}
+
 // podsOf returns the pods that facts of a VM name.
 func podsOf(facts []trail.Fact) []trail.Subject {
 	var out []trail.Subject
 	for i := range facts {
 		if d, ok := facts[i].Detail.(*trail.PodDetail); ok {
-			if s := (trail.Subject{Kind: trail.SubjectPod, Name: facts[i].Namespace + "/" + d.Pod}); !slices.Contains(out, s) {
+			if s := podSubject(&facts[i], d); !slices.Contains(out, s) {
 				out = append(out, s)
 			}
 		}

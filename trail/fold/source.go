@@ -74,6 +74,7 @@ type Window struct {
 	viewed  *view                  // of Facts, as they were then
 	asked   []trail.Fact           // of a VM: the requests about its pods and about its migrations
 	knows   map[trail.Subject]bool // of a VM: pods whose requests are in asked, or are none
+	left    map[trail.Subject]bool // of a VM: pods that had ended before FactsFrom, and are left out; nil where that was not looked for yet
 	seen    map[string]bool        // of a VM: migrations, by UID, whose requests are in asked, or are none
 	ties    ties                   // of the lines in Rows
 	node    *inputs                // of a node and the cluster, once it was derived

@@ -107,6 +107,11 @@ func (t *tick) loadAround(ctx context.Context, windows []*Window) error {
 	for w, its := range heard {
 		w.addRequestFacts(its)
 	}
+	for _, w := range askers {
+		if w.left == nil && !w.FactsFrom.IsZero() {
+			w.leaveEndedPods()
+		}
+	}
 	return nil
 }
 

@@ -96,6 +96,64 @@ func newWindow(of trail.Subject, frozenTo time.Time) *Window {
 	return w
 }
 
+// leaveEndedPods drops from a window of a VM, with the requests about it, what it knows of pods that had ended before its facts begin, of which there is one for each move before
+// KubeVirt v1.9: of these nothing is said any more. Something may be later: then the window is loaded again (isAbout). The pod that ended last stays, as it says
+// when a VMI was left without one.
+func (w *Window) leaveEndedPods() {
+	type pod struct {
+		of    trail.Subject
+		vmi   string
+		ended time.Time
+		said  bool // something since the facts begin
+	}
+	pods, last := map[string]*pod{}, map[string]time.Time{}
+	for i := range w.Facts {
+		f := &w.Facts[i]
+		d, ok := f.Detail.(*trail.PodDetail)
+		if !ok {
+			continue
+		}
+		p := pods[f.Object.UID]
+		if p == nil {
+			p = &pod{of: podSubject(f, d)}
+			p.said = len(w.view().asked[p.of]) > 0
+			pods[f.Object.UID] = p
+		}
+		p.said = p.said || !f.OccurredAt.Before(w.FactsFrom)
+		if f.VMIUID != "" {
+			p.vmi = f.VMIUID
+		}
+		if f.Reason == trail.ReasonPodEnded {
+			p.ended = f.OccurredAt
+		}
+	}
+	for _, p := range pods {
+		last[p.vmi] = maxTime(last[p.vmi], p.ended)
+	}
+	w.left = map[trail.Subject]bool{}
+	for uid, p := range pods {
+		if p.said || p.ended.IsZero() || p.ended.Equal(last[p.vmi]) {
+			delete(pods, uid)
+		} else {
+			w.left[p.of] = true
+		}
+	}
+	kept := make([]trail.Fact, 0, len(w.Facts)-len(pods))
+	for i := range w.Facts {
+		if f := &w.Facts[i]; pods[f.Object.UID] == nil {
+			kept = append(kept, *f)
+		} else {
+			w.size -= f.Size()
+		}
+	}
+	w.Facts, w.read, w.viewed = kept, w.size, nil
+}
+
+// isAbout reports whether something is said of a pod that was left out of a window.
+func (w *Window) isAbout(pods []trail.Subject) bool {
+	return slices.ContainsFunc(pods, func(pod trail.Subject) bool { return w.left[pod] })
+}
+
 // dropRequests drops the requests about a VM: they are asked for again.
 func (w *Window) dropRequests() {
 	w.viewed, w.asked, w.knows, w.seen = nil, nil, map[trail.Subject]bool{}, map[string]bool{}
