@@ -129,7 +129,7 @@ func (c *Cluster) allLoops() []Loop {
 func (d Derived) Slots() []Slot {
 	var out []Slot
 	for _, m := range d.Migrations {
-		if s, ok := m.newSlot(); ok {
+		if s, ok := m.NewSlot(); ok {
 			out = append(out, s)
 		}
 	}

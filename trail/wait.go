@@ -61,8 +61,8 @@ type Slot struct {
 	To           time.Time // zero while it runs
 }
 
-// newSlot returns the time in which a migration counts against the limits; false where it does not.
-func (m Migration) newSlot() (Slot, bool) {
+// NewSlot returns the time in which a migration counts against the limits; false where it does not.
+func (m Migration) NewSlot() (Slot, bool) {
 	return Slot{m.UID, m.SourceNode, m.SchedulingAt, m.FinishedAt}, !m.SchedulingAt.IsZero()
 }
 

@@ -175,23 +175,23 @@ WHERE cluster = @cluster
   AND open_until >= @since`
 
 // Migrations returns the migrations that had not finished by a time (fold.Source).
-func (l Source) Migrations(ctx context.Context, since time.Time) ([]fold.MigrationOf, error) {
-	rows, err := l.db.Query(ctx, queueQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "since": pg.SendableTime(since)})
-	if err != nil {
-		return nil, pg.Explain("load the queue of migrations", err)
-	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (fold.MigrationOf, error) {
+func (l Source) Migrations(ctx context.Context, since time.Time, see func(trail.Subject, *trail.Migration)) error {
+	var m trail.Migration
+	var batch pgx.Batch
+	batch.Queue(queueQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "since": pg.SendableTime(since)}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var vm string
-		var m trail.Migration
 		var scheduling, finished *time.Time
 		if err := row.Scan(&vm, &m.UID, &m.SourceNode, &m.CreatedAt, &scheduling, &finished, &m.WaitReason); err != nil {
-			return fold.MigrationOf{}, err
+			return err
 		}
 		m.CreatedAt, m.SchedulingAt, m.FinishedAt = m.CreatedAt.UTC(), pg.TimeOrZero(scheduling), pg.TimeOrZero(finished)
 		s, err := trail.ParseSubject(vm)
-		return fold.MigrationOf{VM: s, Migration: &m}, err
-	})
-	return out, pg.Explain("load the queue of migrations", err)
+		if err == nil {
+			see(s, &m)
+		}
+		return err
+	}))
+	return pg.Explain("load the queue of migrations", l.db.SendBatch(ctx, &batch).Close())
 }
 
 // collectSubjects reads subjects out of rows of one text.

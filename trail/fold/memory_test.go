@@ -288,16 +288,15 @@ func sortSubjects[V any](of map[trail.Subject]V) []trail.Subject {
 	return out
 }
 
-func (m *memory) Migrations(_ context.Context, since time.Time) ([]MigrationOf, error) {
+func (m *memory) Migrations(_ context.Context, since time.Time, see func(trail.Subject, *trail.Migration)) error {
 	m.reads++
-	var out []MigrationOf
 	for s := range m.rows {
 		rows := m.readRows(s, since).Migrations
 		for i := range rows {
-			out = append(out, MigrationOf{s, &rows[i]})
+			see(s, &rows[i])
 		}
 	}
-	return out, nil
+	return nil
 }
 
 func (m *memory) NodeRows(_ context.Context, wants []NodeWant) ([]*NodeRows, error) {

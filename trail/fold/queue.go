@@ -2,6 +2,7 @@ package fold
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"time"
 
@@ -12,11 +13,12 @@ import (
 // a time.
 type queue struct {
 	from   time.Time // complete for migrations that had not finished by then
+	asked  time.Time // the earliest time for which it had to be in the Fold that goes on
 	loaded bool
 	of     map[trail.Subject]map[string]queued // by VM and UID
 }
 
-func newQueue() queue { return queue{of: map[trail.Subject]map[string]queued{}} }
+func newQueue() queue { return queue{asked: farFuture, of: map[trail.Subject]map[string]queued{}} }
 
 // queued is a migration in the queue.
 type queued struct {
@@ -66,9 +68,7 @@ func (q queued) slotSpan() span {
 
 func entryOf(m *trail.Migration) queued {
 	q := queued{created: m.CreatedAt, until: m.OpenUntil(), waited: m.WaitReason != ""}
-	for _, s := range (trail.Derived{Migrations: []trail.Migration{*m}}).Slots() {
-		q.slot, q.holds = s, true
-	}
+	q.slot, q.holds = m.NewSlot()
 	return q
 }
 
@@ -109,20 +109,39 @@ func entriesOf(migrations []trail.Migration) map[string]queued {
 	return out
 }
 
-// findSlots returns who held slots at some moment of some times.
-func (q *queue) findSlots(from, to []time.Time) []trail.Slot {
-	var out []trail.Slot
-	for _, its := range q.of {
-		for _, e := range its {
-			if !e.holds {
-				continue
-			}
-			for i := range from {
-				if !e.slot.From.After(to[i]) && (e.slot.To.IsZero() || !e.slot.To.Before(from[i])) {
-					out = append(out, e.slot)
-					break
+// listSlots lists the slots that are or were held, in any order.
+func (q *queue) listSlots() iter.Seq[trail.Slot] {
+	return func(yield func(trail.Slot) bool) {
+		for _, its := range q.of {
+			for _, e := range its {
+				if e.holds && !yield(e.slot) {
+					return
 				}
 			}
+		}
+	}
+}
+
+// findSlots returns those of some slots that were held at some moment of spans that mergeSpans returned.
+func findSlots(slots iter.Seq[trail.Slot], spans []span) []trail.Slot {
+	var out []trail.Slot
+	for slot := range slots {
+		i, _ := slices.BinarySearchFunc(spans, slot.From, func(s span, at time.Time) int { return s.to.Compare(at) }) // the first that does not end before the slot
+		if i < len(spans) && (slot.To.IsZero() || !slot.To.Before(spans[i].from)) {
+			out = append(out, slot)
+		}
+	}
+	return out
+}
+
+// mergeSpans returns what some spans, all with an end, cover together, the earliest first.
+func mergeSpans(spans []span) []span {
+	var out []span
+	for _, s := range slices.SortedFunc(slices.Values(spans), func(a, b span) int { return a.from.Compare(b.from) }) {
+		if n := len(out); n > 0 && !s.from.After(out[n-1].to) {
+			out[n-1].to = maxTime(out[n-1].to, s.to)
+		} else {
+			out = append(out, s)
 		}
 	}
 	return out
@@ -143,31 +162,32 @@ func (q *queue) findWaitingVMs(s span) []trail.Subject {
 	return out
 }
 
-// loadQueue has the queue know all migrations that had not finished by a time.
-func (c *Cluster) loadQueue(ctx context.Context, since time.Time) error {
+// loadQueue has the queue know all migrations that had not finished by a time before now. Where that is not the first time, it is read from twice as far back: where everything
+// is derived again one time after the other is asked for.
+func (c *Cluster) loadQueue(ctx context.Context, since, now time.Time) error {
 	q := &c.queue
+	q.asked = minTime(q.asked, since)
 	if q.loaded && !since.Before(q.from) {
 		return nil
 	}
-	all, err := c.source.Migrations(ctx, since)
-	if err != nil {
-		return err
+	if q.loaded {
+		since = since.Add(-now.Sub(since))
 	}
-	for _, m := range all {
-		its := q.of[m.VM]
-		if w := c.windows[m.VM]; w != nil && w.derived == c.fold && !trail.EndedBefore(m.Migration, w.RowsFrom) {
-			continue // the window knows better
+	err := c.source.Migrations(ctx, since, func(vm trail.Subject, m *trail.Migration) {
+		its := q.of[vm]
+		if w := c.windows[vm]; w != nil && w.derived == c.fold && !trail.EndedBefore(m, w.RowsFrom) {
+			return // the window knows better
 		}
 		if its == nil {
 			its = map[string]queued{}
-			q.of[m.VM] = its
+			q.of[vm] = its
 		}
-		if _, known := its[m.Migration.UID]; !known {
-			its[m.Migration.UID] = entryOf(m.Migration)
+		if _, known := its[m.UID]; !known {
+			its[m.UID] = entryOf(m)
 		}
-	}
-	q.loaded, q.from = true, since
-	return nil
+	})
+	q.loaded, q.from = err == nil, since
+	return err
 }
 
 const (
@@ -184,16 +204,17 @@ func (q *queue) countMigrations() int {
 	return n
 }
 
-// dropFinished forgets migrations that had finished long ago.
+// dropFinished forgets migrations that had finished long ago, unless this Fold asked for such: where everything is derived again, the next one does, too.
 func (q *queue) dropFinished(now time.Time) {
-	from := now.Add(-keepQueue)
+	from, asked := now.Add(-keepQueue), q.asked
+	q.asked = farFuture
 	switch {
 	case q.countMigrations() <= mostQueue:
 		return
 	case !q.loaded:
 		*q = newQueue()
 		return
-	case !q.from.Before(from):
+	case !q.from.Before(from) || asked.Before(from):
 		return
 	}
 	for vm, its := range q.of {

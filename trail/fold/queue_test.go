@@ -1,6 +1,9 @@
 package fold
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,4 +28,47 @@ func TestSlotsOfLoadedRows(t *testing.T) {
 	later := migration(time.UTC)
 	later.FinishedAt = later.FinishedAt.Add(time.Second)
 	require.NotEqual(t, span{}, q.updateMigrations(w, []trail.Migration{later}, time.Time{}), "it held its slot for longer")
+}
+
+// TestQueueKeepsWhatIsAskedFor: where everything is derived again each Fold asks for all migrations there were. They are read once, and forgotten when nobody asks any more.
+func TestQueueKeepsWhatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	q, vm := newQueue(), trail.VMISubject("shop", "db")
+	q.loaded, q.from, q.of[vm] = true, now.Add(-1000*time.Hour), map[string]queued{}
+	for i := range mostQueue + 1 {
+		q.of[vm][fmt.Sprint(i)] = queued{until: now.Add(-999 * time.Hour)}
+	}
+	q.asked = q.from
+	q.dropFinished(now)
+	require.Len(t, q.of[vm], mostQueue+1)
+	q.dropFinished(now)
+	require.Empty(t, q.of)
+	require.Equal(t, now.Add(-keepQueue), q.from)
+}
+
+// TestFindSlots looks for slots in spans of any times, as one would do it by comparing each with each.
+func TestFindSlots(t *testing.T) {
+	t.Parallel()
+	r, begin := rand.New(rand.NewPCG(3, 7)), time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	any := func() time.Time { return begin.Add(time.Duration(r.IntN(100)) * time.Second) }
+	for range 1000 {
+		var spans []span
+		for range 1 + r.IntN(5) {
+			from := any()
+			spans = append(spans, span{from: from, to: from.Add(time.Duration(r.IntN(20)) * time.Second)})
+		}
+		var slots, expected []trail.Slot
+		for range r.IntN(20) {
+			s := trail.Slot{From: any()}
+			if r.IntN(4) > 0 {
+				s.To = s.From.Add(time.Duration(r.IntN(20)) * time.Second)
+			}
+			slots = append(slots, s)
+			if slices.ContainsFunc(spans, func(x span) bool { return !s.From.After(x.to) && (s.To.IsZero() || !s.To.Before(x.from)) }) {
+				expected = append(expected, s)
+			}
+		}
+		require.Equal(t, expected, findSlots(slices.Values(slots), mergeSpans(spans)))
+	}
 }

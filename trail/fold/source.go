@@ -21,8 +21,8 @@ type Source interface {
 	Affected(ctx context.Context, of Impact) (Affected, error)
 	// NodeRows returns the rows that nodes, or the cluster as a whole, are derived from, and their own rows, in any order.
 	NodeRows(ctx context.Context, wants []NodeWant) ([]*NodeRows, error)
-	// Migrations returns all migrations that were not finished at a time, with the VM of each.
-	Migrations(ctx context.Context, since time.Time) ([]MigrationOf, error)
+	// Migrations calls see for each migration that was not finished at a time, with its VM. There may be hundreds of thousands: see does not keep them.
+	Migrations(ctx context.Context, since time.Time, see func(vm trail.Subject, m *trail.Migration)) error
 }
 
 // Want asks for a subject, complete for changes since a time. The zero time wants its whole history.
@@ -50,12 +50,6 @@ type MigrationLife struct {
 	Name      string
 	Created   time.Time
 	Deleted   time.Time // the last time at which its deletion was seen; Created where that was not seen
-}
-
-// MigrationOf is a migration with the VM that it belongs to.
-type MigrationOf struct {
-	VM        trail.Subject
-	Migration *trail.Migration
 }
 
 // Window is the open part of the history of one subject.

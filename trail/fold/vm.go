@@ -234,27 +234,25 @@ func (w *Window) frozenLoops(before time.Time) map[trail.Bounce]int {
 
 // explainQueues says of migrations that waited for nothing of their own who held the slots during that time.
 func (t *tick) explainQueues(ctx context.Context, derived map[*Window]*derivation) error {
-	type waits struct{ from, to []time.Time }
-	queued := map[*derivation]waits{}
-	first := farFuture
+	queued := map[*derivation][]span{}
+	var all []span
 	for w, d := range derived {
 		from, to := d.rows.Queued(w.notFrozen(d.from))
-		if len(from) == 0 {
-			continue
+		for i := range from {
+			queued[d] = append(queued[d], span{from: from[i], to: to[i]})
 		}
-		queued[d] = waits{from, to}
-		for _, at := range from {
-			first = minTime(first, at)
-		}
+		all = append(all, queued[d]...)
 	}
-	if len(queued) == 0 {
+	if len(all) == 0 {
 		return nil
 	}
-	if err := t.c.loadQueue(ctx, first); err != nil {
+	all = mergeSpans(all)
+	if err := t.c.loadQueue(ctx, all[0].from, t.batch.Now); err != nil {
 		return err
 	}
+	held := findSlots(t.c.queue.listSlots(), all)
 	for d, its := range queued {
-		d.rows.ExplainQueue(t.c.queue.findSlots(its.from, its.to), d.env)
+		d.rows.ExplainQueue(findSlots(slices.Values(held), mergeSpans(its)), d.env)
 	}
 	return nil
 }
@@ -290,7 +288,7 @@ func (t *tick) markWaitingVMs(ctx context.Context, slots span, derived map[*Wind
 	if slots.from.IsZero() {
 		return nil, nil
 	}
-	if err := t.c.loadQueue(ctx, slots.from); err != nil {
+	if err := t.c.loadQueue(ctx, slots.from, t.batch.Now); err != nil {
 		return nil, err
 	}
 	out := dirtyMarks{}
