@@ -37,33 +37,18 @@ func (q queued) sameSlot(o queued) bool {
 	return q.holds == o.holds && q.slot.MigrationUID == o.slot.MigrationUID && q.slot.Node == o.slot.Node && q.slot.From.Equal(o.slot.From) && q.slot.To.Equal(o.slot.To)
 }
 
-// span is a time; the zero span is none. Without an end it goes on.
-type span struct {
-	from, to time.Time
-	open     bool
-}
+// span is a time with an end; what goes on ends in the farFuture.
+type span struct{ from, to time.Time }
 
-// includeSpan extends a span so that it has another in it.
-func (s *span) includeSpan(o span) {
+// appendSlot appends when a migration held its slot, if it got one.
+func (q queued) appendSlot(to []span) []span {
 	switch {
-	case o.from.IsZero():
-		return
-	case s.from.IsZero():
-		*s = o
-		return
+	case !q.holds:
+		return to
+	case q.slot.To.IsZero():
+		return append(to, span{q.slot.From, farFuture})
 	}
-	if o.from.Before(s.from) {
-		s.from = o.from
-	}
-	s.open, s.to = s.open || o.open, maxTime(s.to, o.to)
-}
-
-// slotSpan returns when a migration held its slot; the zero span where it got none.
-func (q queued) slotSpan() span {
-	if !q.holds {
-		return span{}
-	}
-	return span{from: q.slot.From, to: q.slot.To, open: q.slot.To.IsZero()}
+	return append(to, span{q.slot.From, q.slot.To})
 }
 
 func entryOf(m *trail.Migration) queued {
@@ -73,8 +58,8 @@ func entryOf(m *trail.Migration) queued {
 }
 
 // updateMigrations takes the migrations of a VM that were derived in place of those in the rows of its window, but for rows that had ended before a time: these are frozen. It
-// returns the time in which slots were taken or freed.
-func (q *queue) updateMigrations(w *Window, derived []trail.Migration, from time.Time) (changed span) {
+// returns when slots are held that were not, or not at that time, and were held that are not any more.
+func (q *queue) updateMigrations(w *Window, derived []trail.Migration, from time.Time) (changed []span) {
 	before, its := entriesOf(w.Rows.Migrations), q.of[w.Subject]
 	if its == nil {
 		its = map[string]queued{}
@@ -89,12 +74,11 @@ func (q *queue) updateMigrations(w *Window, derived []trail.Migration, from time
 		if its[uid] = e; known && was.sameSlot(e) {
 			continue
 		}
-		changed.includeSpan(was.slotSpan())
-		changed.includeSpan(e.slotSpan())
+		changed = e.appendSlot(was.appendSlot(changed))
 	}
 	for uid, was := range before {
 		if _, kept := now[uid]; !kept && !was.endedBefore(from) {
-			changed.includeSpan(was.slotSpan())
+			changed = was.appendSlot(changed)
 			delete(its, uid)
 		}
 	}
@@ -126,15 +110,27 @@ func (q *queue) listSlots() iter.Seq[trail.Slot] {
 func findSlots(slots iter.Seq[trail.Slot], spans []span) []trail.Slot {
 	var out []trail.Slot
 	for slot := range slots {
-		i, _ := slices.BinarySearchFunc(spans, slot.From, func(s span, at time.Time) int { return s.to.Compare(at) }) // the first that does not end before the slot
-		if i < len(spans) && (slot.To.IsZero() || !slot.To.Before(spans[i].from)) {
+		until := slot.To
+		if until.IsZero() {
+			until = farFuture
+		}
+		if _, during := findOverlap(spans, slot.From, until); during {
 			out = append(out, slot)
 		}
 	}
 	return out
 }
 
-// mergeSpans returns what some spans, all with an end, cover together, the earliest first.
+// findOverlap returns the first of spans that mergeSpans returned that shares a moment with the time between two others; false where none does.
+func findOverlap(spans []span, from, until time.Time) (first span, any bool) {
+	i, _ := slices.BinarySearchFunc(spans, from, func(s span, at time.Time) int { return s.to.Compare(at) }) // the first that does not end before
+	if i == len(spans) || until.Before(spans[i].from) {
+		return span{}, false
+	}
+	return spans[i], true
+}
+
+// mergeSpans returns what some spans cover together, the earliest first.
 func mergeSpans(spans []span) []span {
 	var out []span
 	for _, s := range slices.SortedFunc(slices.Values(spans), func(a, b span) int { return a.from.Compare(b.from) }) {
@@ -147,18 +143,23 @@ func mergeSpans(spans []span) []span {
 	return out
 }
 
-// findWaitingVMs returns the VMs with migrations that waited at some moment of a time.
-func (q *queue) findWaitingVMs(s span) []trail.Subject {
-	var out []trail.Subject
+// findWaitingVMs returns the VMs with migrations that waited at some moment of spans that mergeSpans returned, each with when the first such span began.
+func (q *queue) findWaitingVMs(spans []span) dirtyMarks {
+	out := dirtyMarks{}
 	for vm, its := range q.of {
 		for _, e := range its {
-			if e.waited && (s.open || !e.created.After(s.to)) && (!e.holds || !e.slot.From.Before(s.from)) {
-				out = append(out, vm)
-				break
+			if !e.waited {
+				continue
+			}
+			until := farFuture
+			if e.holds {
+				until = e.slot.From
+			}
+			if s, during := findOverlap(spans, e.created, until); during {
+				out.add(vm, s.from)
 			}
 		}
 	}
-	slices.SortFunc(out, compareSubjects)
 	return out
 }
 

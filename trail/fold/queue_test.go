@@ -24,10 +24,10 @@ func TestSlotsOfLoadedRows(t *testing.T) {
 	}
 	q := newQueue()
 	w := &Window{Subject: trail.VMISubject("shop", "db"), Rows: trail.Derived{Migrations: []trail.Migration{migration(time.FixedZone("", 0))}}}
-	require.Equal(t, span{}, q.updateMigrations(w, []trail.Migration{migration(time.UTC)}, time.Time{}))
+	require.Empty(t, q.updateMigrations(w, []trail.Migration{migration(time.UTC)}, time.Time{}))
 	later := migration(time.UTC)
 	later.FinishedAt = later.FinishedAt.Add(time.Second)
-	require.NotEqual(t, span{}, q.updateMigrations(w, []trail.Migration{later}, time.Time{}), "it held its slot for longer")
+	require.NotEmpty(t, q.updateMigrations(w, []trail.Migration{later}, time.Time{}), "it held its slot for longer")
 }
 
 // TestQueueKeepsWhatIsAskedFor: where everything is derived again each Fold asks for all migrations there were. They are read once, and forgotten when nobody asks any more.
@@ -71,4 +71,24 @@ func TestFindSlots(t *testing.T) {
 		}
 		require.Equal(t, expected, findSlots(slices.Values(slots), mergeSpans(spans)))
 	}
+}
+
+// TestWaitingBetweenSlots: a VM is derived again for slots that were held while it waited, not for what lies between the first and the last of them.
+func TestWaitingBetweenSlots(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	at := func(minute int) time.Time { return begin.Add(time.Duration(minute) * time.Minute) }
+	q := newQueue()
+	wait := func(vm string, created int, slot trail.Slot) {
+		q.of[trail.VMISubject("shop", vm)] = map[string]queued{vm: {created: at(created), waited: true, slot: slot, holds: !slot.From.IsZero()}}
+	}
+	wait("during the first", 1, trail.Slot{From: at(3)})
+	wait("between", 20, trail.Slot{From: at(30)})
+	wait("until the second", 25, trail.Slot{From: at(40)})
+	wait("still", 60, trail.Slot{})
+	spans := mergeSpans([]span{{at(40), at(45)}, {at(2), at(5)}, {at(4), at(10)}, {at(70), farFuture}})
+	require.Equal(t, []span{{at(2), at(10)}, {at(40), at(45)}, {at(70), farFuture}}, spans)
+	require.Equal(t, dirtyMarks{
+		trail.VMISubject("shop", "during the first"): at(2), trail.VMISubject("shop", "until the second"): at(40), trail.VMISubject("shop", "still"): at(70),
+	}, q.findWaitingVMs(spans))
 }

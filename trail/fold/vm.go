@@ -28,10 +28,10 @@ func (t *tick) deriveVMs(ctx context.Context, dirty dirtyMarks) error {
 		}
 		t.settings = t.settingsEnv()
 		derived := t.deriveWindows(windows)
-		var slots span
+		var slots []span
 		for w, d := range derived {
 			if w.Subject.Kind == trail.SubjectVMI {
-				slots.includeSpan(t.c.queue.updateMigrations(w, d.rows.Migrations, d.from))
+				slots = append(slots, t.c.queue.updateMigrations(w, d.rows.Migrations, d.from)...)
 			}
 		}
 		if err := t.explainQueues(ctx, derived); err != nil {
@@ -42,7 +42,7 @@ func (t *tick) deriveVMs(ctx context.Context, dirty dirtyMarks) error {
 				t.applyDerivation(w, d)
 			}
 		}
-		dirty, err = t.markWaitingVMs(ctx, slots, derived)
+		dirty, err = t.markWaitingVMs(ctx, mergeSpans(slots), derived)
 		if err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func (t *tick) explainQueues(ctx context.Context, derived map[*Window]*derivatio
 	for w, d := range derived {
 		from, to := d.rows.Queued(w.notFrozen(d.from))
 		for i := range from {
-			queued[d] = append(queued[d], span{from: from[i], to: to[i]})
+			queued[d] = append(queued[d], span{from[i], to[i]})
 		}
 		all = append(all, queued[d]...)
 	}
@@ -284,19 +284,19 @@ func (t *tick) applyDerivation(w *Window, d *derivation) {
 }
 
 // markWaitingVMs returns the VMs that waited while slots were taken or freed, but for those that were just derived.
-func (t *tick) markWaitingVMs(ctx context.Context, slots span, derived map[*Window]*derivation) (dirtyMarks, error) {
-	if slots.from.IsZero() {
+func (t *tick) markWaitingVMs(ctx context.Context, slots []span, derived map[*Window]*derivation) (dirtyMarks, error) {
+	if len(slots) == 0 {
 		return nil, nil
 	}
-	if err := t.c.loadQueue(ctx, slots.from, t.batch.Now); err != nil {
+	if err := t.c.loadQueue(ctx, slots[0].from, t.batch.Now); err != nil {
 		return nil, err
 	}
 	out := dirtyMarks{}
-	for _, vm := range t.c.queue.findWaitingVMs(slots) {
-		if w := t.c.windows[vm]; w != nil && derived[w] != nil && w.isCompleteSince(slots.from) {
+	for _, vm := range t.c.queue.findWaitingVMs(slots).listWants() {
+		if w := t.c.windows[vm.Subject]; w != nil && derived[w] != nil && w.isCompleteSince(vm.Since) {
 			continue
 		}
-		t.markOrDeferVM(vm, slots.from, out)
+		t.markOrDeferVM(vm.Subject, vm.Since, out)
 	}
 	return out, nil
 }
