@@ -43,7 +43,7 @@ func recordInTx(ctx context.Context, tx pg.Sender, cluster string, facts []trail
 	if err != nil {
 		return recording{}, nil, err
 	}
-	out = recording{facts: make([]trail.Fact, 0, len(facts)), versions: map[string]int64{}, replaced: map[trail.FactID]bool{}}
+	out = recording{versions: map[string]int64{}, replaced: map[trail.FactID]bool{}}
 	for some := range slices.Chunk(facts, tables.InsertTogether) {
 		if err := out.insertFacts(ctx, tx, cluster, some); err != nil {
 			return recording{}, nil, err

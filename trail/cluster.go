@@ -19,7 +19,7 @@ type Cluster struct {
 // DeriveAll derives facts in memory as they stand at a time: every VM, then the nodes and the cluster as a whole. It does
 // what a store does piece by piece.
 func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
-	facts = dropDuplicateFacts(SortFacts(facts)) // a list of our own: the caller's stays as it is
+	facts = SortFacts(facts) // a list of our own: the caller's stays as it is
 	env := NewEnv(facts)
 	env.Judge(thresholds)
 	rows := map[Subject]Derived{}
@@ -40,7 +40,7 @@ func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
 // Surround derives what is around VMs, the nodes and the cluster as a whole, of the rows of VMs and of facts as they stand at a time.
 // The rows are those of the answer, too.
 func Surround(rows map[Subject]Derived, facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
-	facts = dropDuplicateFacts(SortFacts(facts))
+	facts = SortFacts(facts)
 	of, env := BySubject(facts), NewEnv(facts)
 	env.Judge(thresholds)
 	around := map[Subject]Rows{}

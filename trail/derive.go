@@ -40,7 +40,7 @@ func Derive(subject Subject, facts []Fact, env *Env, now time.Time) Derived {
 }
 
 func deriveSubject(subject Subject, facts []Fact, env *Env, now *moment) Derived {
-	facts = dropDuplicateFacts(SortFacts(facts))
+	facts = SortFacts(facts)
 	switch subject.Kind {
 	case SubjectVMI:
 		return deriveVMI(facts, env, now)
@@ -253,11 +253,14 @@ func lifeOf(lives []*life, uid string) *life {
 	return nil
 }
 
-// SortFacts copies the facts in the order in which they should be read: by the cluster's time, then ours.
+// SortFacts copies the facts, each once, in the order in which they should be read: by the cluster's time, then ours. Of facts with the same ID the first counts: a client
+// may choose the ID by which the audit log knows its request.
 func SortFacts(facts []Fact) []Fact {
-	out := make([]Fact, len(facts))
-	for i, f := range sortFactRefs(facts) {
-		out[i] = *f
+	out, seen := make([]Fact, 0, len(facts)), make(map[FactID]bool, len(facts))
+	for _, f := range sortFactRefs(facts) {
+		if !seen[f.ID] {
+			seen[f.ID], out = true, append(out, *f)
+		}
 	}
 	return out
 }
@@ -302,14 +305,4 @@ func rankKind(k Kind) int {
 	default:
 		return 3
 	}
-}
-
-// dropDuplicateFacts drops the repetitions of a fact from a sorted list, which it takes over.
-func dropDuplicateFacts(facts []Fact) []Fact {
-	seen := make(map[FactID]bool, len(facts))
-	return slices.DeleteFunc(facts, func(f Fact) bool {
-		again := seen[f.ID]
-		seen[f.ID] = true
-		return again
-	})
 }

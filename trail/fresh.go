@@ -32,6 +32,9 @@ func Fresh(stored iter.Seq[Fact], seen []Fact) []Fact {
 			k.add(f)
 		}
 	}
+	if first == len(seen) {
+		return nil
+	}
 	return out[first:]
 }
 

@@ -31,7 +31,7 @@ func evictionLines(pods map[string]*launcher, env *Env) []Line {
 // podEvictionLines returns the lines about EvictionRequests among the facts about a pod. What an EvictionRequest and
 // the Eviction both say is said once, and of the messages of a responder the first and the last are.
 func podEvictionLines(facts []Fact, pod string) []Line {
-	facts = dropDuplicateFacts(slices.Clone(facts))
+	facts = SortFacts(facts)
 	changed := map[FactID]intentChange{}
 	for _, c := range podEvictionOf(facts).intents {
 		changed[c.fact.ID] = c

@@ -26,10 +26,11 @@ var (
 	sealed  = march30.Add(4 * aDay)
 )
 
-// shiftFacts returns facts as if the first had been seen at a time.
+// shiftFacts returns facts as if the first had been seen at a time. They are others than those of another day.
 func shiftFacts(facts []trail.Fact, at time.Time) []trail.Fact {
 	by := at.Sub(facts[0].ObservedAt)
 	for i := range facts {
+		facts[i].ID[0] += byte(at.YearDay())
 		facts[i].OccurredAt, facts[i].ObservedAt = facts[i].OccurredAt.Add(by), facts[i].ObservedAt.Add(by)
 	}
 	return facts

@@ -68,10 +68,10 @@ func (w *Window) add(facts []trail.Fact) {
 	}
 }
 
-// addRequestFacts appends requests about the pods and migrations of a VM, each once.
+// addRequestFacts appends requests about the pods and migrations of a VM, each once. Others may have the same ID (trail.SortFacts).
 func (w *Window) addRequestFacts(facts []trail.Fact) {
 	for i := range facts {
-		if !slices.ContainsFunc(w.asked, func(f trail.Fact) bool { return f.ID == facts[i].ID }) {
+		if !slices.ContainsFunc(w.asked, func(f trail.Fact) bool { return f.ID == facts[i].ID && f.OccurredAt.Equal(facts[i].OccurredAt) }) {
 			w.asked = append(w.asked, facts[i])
 			w.size += facts[i].Size()
 		}
