@@ -249,6 +249,8 @@ func TestStateOfWrites(t *testing.T) {
 			t.Parallel()
 			cluster, url := spoiledCluster(t, spoilNothing), storetest.NewURL(t)
 			s := startRun(t, recorderArgs(cluster.kubeconfig, url), nil)
+			require.Eventually(t, func() bool { return strings.Contains(s.getBody(t, "/metrics"), "\nevictrail_leader 1\n") }, 2*time.Minute, 50*time.Millisecond,
+				"a leader that begins its term ends the sessions that hold it up for long: that of the lock")
 			c.spoil(t, url)
 			saysState(t, s, trail.RecorderReadOnly, c.why, http.StatusOK)
 		})
