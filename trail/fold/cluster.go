@@ -198,7 +198,7 @@ func (t *tick) appendFacts(ctx context.Context) (fresh []trail.Fact, vms dirtyMa
 		its := d.Facts
 		switch {
 		case its != nil && w.Version < d.Version:
-			w.add(w.lacking(its, d.First))
+			w.addFacts(w.selectMissing(its, d.First))
 			w.Version = d.Version
 		case its == nil && !d.Due && !d.Since.IsZero():
 			its = w.factsSince(d.Since)

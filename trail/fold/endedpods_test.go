@@ -16,18 +16,18 @@ import (
 // drain evicts what it finds on a node, a pod that had ended long ago as well, and this is no eviction of the guest that has come back to that node.
 func TestEndedPodsAreLeftOut(t *testing.T) {
 	t.Parallel()
-	first, late := func(n int) string { return fmt.Sprintf("launcher-%d", n) }, time.Date(2026, 3, 22, 0, 0, 0, 0, time.UTC)
+	launcher, late := func(n int) string { return fmt.Sprintf("launcher-%d", n) }, time.Date(2026, 3, 22, 0, 0, 0, 0, time.UTC)
 	for _, test := range []struct {
 		name string
 		said tracker.Observation // of the pod of the first stay
 	}{
 		{"evicted", tracker.RequestObservation{
 			Seen: tracker.Seen{At: late.Add(time.Minute)}, Source: trail.SourceAudit, ID: "a1", Stage: "ResponseComplete", Action: trail.ActionEvict,
-			Namespace: "shop", Name: first(1), AskedAt: late.Add(time.Minute), Detail: trail.RequestDetail{User: "anna", Code: 201, Status: "Success"},
+			Namespace: "shop", Name: launcher(1), AskedAt: late.Add(time.Minute), Detail: trail.RequestDetail{User: "anna", Code: 201, Status: "Success"},
 		}},
 		{"gone", tracker.PodObservation{
 			Seen: tracker.Seen{At: late.Add(time.Minute), Gone: true},
-			Meta: tracker.Meta{UID: first(1), Namespace: "shop", Name: first(1), ResourceVersion: "900"},
+			Meta: tracker.Meta{UID: launcher(1), Namespace: "shop", Name: launcher(1), ResourceVersion: "900"},
 			VMI:  "db", VMIUID: "u1", Node: "n1", Phase: "Succeeded",
 		}},
 	} {
@@ -57,7 +57,7 @@ func TestEndedPodsAreLeftOut(t *testing.T) {
 				return tracker.VMIObservation{Seen: tracker.Seen{At: at}, Meta: meta("u1", "db"), Node: node, Phase: "Running", Strategy: "LiveMigrate", Mark: mark}
 			}
 			pod := func(at time.Time, n int, node, phase string) tracker.Observation {
-				return tracker.PodObservation{Seen: tracker.Seen{At: at}, Meta: meta(first(n), first(n)), VMI: "db", VMIUID: "u1", Node: node, Phase: phase}
+				return tracker.PodObservation{Seen: tracker.Seen{At: at}, Meta: meta(launcher(n), launcher(n)), VMI: "db", VMIUID: "u1", Node: node, Phase: phase}
 			}
 			for n, node := range []string{"n1", "n2", "n1"} {
 				at := begin.Add(time.Duration(n) * time.Hour)
@@ -71,7 +71,7 @@ func TestEndedPodsAreLeftOut(t *testing.T) {
 			fold(vmi(late, "n1", "n1"))
 			w := c.windows[trail.VMISubject("shop", "db")]
 			knows := func(w *Window) bool {
-				return slices.ContainsFunc(w.Facts, func(f trail.Fact) bool { return f.Object.UID == first(1) })
+				return slices.ContainsFunc(w.Facts, func(f trail.Fact) bool { return f.Object.UID == launcher(1) })
 			}
 			require.False(t, knows(w), "the pod of the first stay")
 			fold(test.said)

@@ -294,7 +294,7 @@ func (t *tick) deriveNode(w *Window) (whole bool) {
 	}
 	d.env.Around(w.Subject, rows)
 	var err error
-	if d.rows, err = t.derive(w, d.env); err != nil {
+	if d.rows, err = t.deriveRows(w, d.env); err != nil {
 		t.markFailed(w, err)
 		return false
 	}

@@ -122,7 +122,7 @@ func findSlots(slots iter.Seq[trail.Slot], spans []span) []trail.Slot {
 }
 
 // findOverlap returns the first of spans that mergeSpans returned that shares a moment with the time between two others; false where none does.
-func findOverlap(spans []span, from, until time.Time) (first span, any bool) {
+func findOverlap(spans []span, from, until time.Time) (first span, found bool) {
 	i, _ := slices.BinarySearchFunc(spans, from, func(s span, at time.Time) int { return s.to.Compare(at) }) // the first that does not end before
 	if i == len(spans) || until.Before(spans[i].from) {
 		return span{}, false

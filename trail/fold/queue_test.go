@@ -51,16 +51,16 @@ func TestQueueKeepsWhatIsAskedFor(t *testing.T) {
 func TestFindSlots(t *testing.T) {
 	t.Parallel()
 	r, begin := rand.New(rand.NewPCG(3, 7)), time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
-	any := func() time.Time { return begin.Add(time.Duration(r.IntN(100)) * time.Second) }
+	moment := func() time.Time { return begin.Add(time.Duration(r.IntN(100)) * time.Second) }
 	for range 1000 {
 		var spans []span
 		for range 1 + r.IntN(5) {
-			from := any()
+			from := moment()
 			spans = append(spans, span{from: from, to: from.Add(time.Duration(r.IntN(20)) * time.Second)})
 		}
 		var slots, expected []trail.Slot
 		for range r.IntN(20) {
-			s := trail.Slot{From: any()}
+			s := trail.Slot{From: moment()}
 			if r.IntN(4) > 0 {
 				s.To = s.From.Add(time.Duration(r.IntN(20)) * time.Second)
 			}

@@ -70,7 +70,7 @@ func (t *tick) loadAround(ctx context.Context, windows []*Window) error {
 		if w.Subject.Kind != trail.SubjectVMI {
 			continue
 		}
-		for _, s := range w.view().around {
+		for _, s := range w.viewFacts().around {
 			if s.Kind == trail.SubjectNode {
 				dirty.add(s, farFuture)
 			}
@@ -91,7 +91,7 @@ func (t *tick) loadAround(ctx context.Context, windows []*Window) error {
 	}
 	of := map[trail.Subject][]*Window{}
 	for _, w := range askers {
-		for _, s := range w.view().around {
+		for _, s := range w.viewFacts().around {
 			of[s] = append(of[s], w)
 		}
 	}
@@ -117,7 +117,7 @@ func (t *tick) loadAround(ctx context.Context, windows []*Window) error {
 
 // addRequestWants adds what the requests about a VM are about, as far as they are not in its window yet. It reports whether there was anything.
 func (w *Window) addRequestWants(about *Asked) bool {
-	v, any := w.view(), false
+	v, any := w.viewFacts(), false
 	for _, pod := range v.pods {
 		if !w.knows[pod] {
 			w.knows[pod], any = true, true
@@ -166,12 +166,12 @@ func (t *tick) settingsEnv() *trail.Env {
 // envOf returns what surrounds a window when it is derived.
 func (t *tick) envOf(w *Window) *trail.Env {
 	nodes := map[string][]trail.Fact{}
-	for _, s := range w.view().around {
+	for _, s := range w.viewFacts().around {
 		if other := t.c.windows[s]; s.Kind == trail.SubjectNode && other != nil {
-			nodes[s.Name] = other.view().ofNode
+			nodes[s.Name] = other.viewFacts().ofNode
 		}
 	}
-	return t.settings.Surround(nodes, w.view().asked)
+	return t.settings.Surround(nodes, w.viewFacts().asked)
 }
 
 // deriveWindows derives windows, on all processors at once, as that is most of what a Fold does. Windows that are left out, and those for which it fails, which is
@@ -194,7 +194,7 @@ func (t *tick) deriveWindows(windows []*Window) map[*Window]*derivation {
 			d.env.Settle(trail.Settled{Before: map[trail.Subject]time.Time{w.Subject: d.from}, Bounces: w.frozenLoops(d.from)})
 		}
 		group.Go(func() error {
-			d.rows, failed[i] = t.derive(w, d.env)
+			d.rows, failed[i] = t.deriveRows(w, d.env)
 			return nil
 		})
 	}
@@ -208,8 +208,8 @@ func (t *tick) deriveWindows(windows []*Window) map[*Window]*derivation {
 	return derived
 }
 
-// derive derives the rows of a window. The error is a panic while it does.
-func (t *tick) derive(w *Window, env *trail.Env) (rows trail.Derived, err error) {
+// deriveRows derives the rows of a window. The error is a panic while it does.
+func (t *tick) deriveRows(w *Window, env *trail.Env) (rows trail.Derived, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("derive %s: panic: %v", w.Subject, cause)

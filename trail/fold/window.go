@@ -29,7 +29,8 @@ type view struct {
 	asked  map[trail.Subject][]trail.Fact // of a VM: requests, by what they are about, in the order of times
 }
 
-func (w *Window) view() *view {
+// viewFacts returns the view of the facts that the window has now.
+func (w *Window) viewFacts() *view {
 	if w.viewed != nil && w.viewed.count == len(w.Facts)+len(w.asked) {
 		return w.viewed
 	}
@@ -48,8 +49,8 @@ func (w *Window) view() *view {
 	return v
 }
 
-// lacking returns those of some facts that a window does not have yet: all where the first of them was recorded in a later version of its subject.
-func (w *Window) lacking(facts []trail.Fact, first int64) []trail.Fact {
+// selectMissing returns those of some facts that a window does not have yet: all where the first of them was recorded in a later version of its subject.
+func (w *Window) selectMissing(facts []trail.Fact, first int64) []trail.Fact {
 	if first > w.Version {
 		return facts
 	}
@@ -60,8 +61,8 @@ func (w *Window) lacking(facts []trail.Fact, first int64) []trail.Fact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return known[f.ID] })
 }
 
-// add appends facts that a window does not have yet.
-func (w *Window) add(facts []trail.Fact) {
+// addFacts appends facts that a window does not have yet.
+func (w *Window) addFacts(facts []trail.Fact) {
 	w.Facts = append(w.Facts, facts...)
 	for i := range facts {
 		w.size += facts[i].Size()
@@ -116,7 +117,7 @@ func (w *Window) leaveEndedPods() {
 		p := pods[f.Object.UID]
 		if p == nil {
 			p = &pod{of: podSubject(f, d)}
-			p.said = len(w.view().asked[p.of]) > 0
+			p.said = len(w.viewFacts().asked[p.of]) > 0
 			pods[f.Object.UID] = p
 		}
 		p.said = p.said || !f.OccurredAt.Before(w.FactsFrom)
